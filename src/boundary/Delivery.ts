@@ -1,0 +1,189 @@
+/**
+ * The one place where inputs are written into a context. Each write is interruptible work under a mask, with what began and
+ * what ended tracked, so that every receipt is settled by what can be established and by nothing else (L-B2, L-B3, L-D4).
+ *
+ * @since 0.1.0
+ */
+import { type Duration, Effect, Exit, Option } from "effect"
+import type { EventCause } from "../domain/EventCause.ts"
+import type * as Ids from "../domain/Ids.ts"
+import * as Input from "../domain/Input.ts"
+import type { HeldReason, UnknownReason } from "../domain/Receipt.ts"
+import type { Entry } from "../ledger/Entry.ts"
+import type { Journal } from "../ledger/Journal.ts"
+import type * as ContextStore from "./ContextStore.ts"
+import * as Supervised from "./Supervised.ts"
+
+/**
+ * One item of a drain: an input, or a collect group that is written together or not at all (L-B2, L-F3).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Item = readonly [Input.Input, ...Array<Input.Input>]
+
+/**
+ * What came of a write. `Interrupted` and `Failed` mean that the generation goes no further; the receipts are settled.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Delivered =
+  | { readonly _tag: "Delivered" }
+  | { readonly _tag: "Interrupted" }
+  | { readonly _tag: "Failed"; readonly message: string }
+
+/** @category models @since 0.1.0 */
+export interface Target {
+  readonly generationId: Ids.GenerationId
+  readonly journal: Journal
+  readonly grace: Duration.Duration
+  /** Read when an interrupted write is settled: by then whoever interrupted has said why. */
+  readonly interruption: () => { readonly cause: EventCause; readonly held: HeldReason }
+}
+
+const delivered: Delivered = { _tag: "Delivered" }
+
+/**
+ * What an input's successful insertion journals (L-B5).
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+const insertion = (target: Target, input: Input.Input): ReadonlyArray<Entry> => {
+  const { generationId } = target
+  const delivery = target.journal.projection.inputs.get(input.id)?.delivery ?? "new_turn"
+  const entry: Entry = {
+    type: "input.delivered",
+    generation_id: generationId,
+    input_id: input.id,
+    intent: input.intent,
+    delivery,
+    target_generation_id: generationId
+  }
+  return input.intent === "steer" && delivery === "request_boundary"
+    ? [
+        entry,
+        {
+          type: "steering.applied",
+          generation_id: generationId,
+          input_id: input.id,
+          target_generation_id: generationId,
+          delivery
+        }
+      ]
+    : [entry]
+}
+
+/**
+ * Holds an input, saying why (L-D3).
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+export const held = (
+  inputId: Ids.InputId,
+  target: Ids.GenerationId | null,
+  reason: HeldReason,
+  cause: EventCause
+): Entry => ({
+  type: "steering.held",
+  ...(target === null ? undefined : { generation_id: target }),
+  input_id: inputId,
+  target_generation_id: target,
+  reason,
+  cause
+})
+
+/**
+ * Writes items into the journal's own context: message and disposition are one commit, so nothing is left in doubt.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const toJournal = (target: Target, items: ReadonlyArray<Item>): Effect.Effect<void> => {
+  const entries: Array<Entry> = []
+  for (const item of items) {
+    for (const input of item) {
+      entries.push({
+        record: "message",
+        generation_id: target.generationId,
+        message: Input.toMessage(input, target.generationId)
+      })
+    }
+    for (const input of item) entries.push(...insertion(target, input))
+  }
+  return target.journal.commit(entries)
+}
+
+/**
+ * Writes one item into a context of the host's. That the write begins is journalled first; if it is interrupted or fails, the
+ * context is asked, within the grace time, whether the item is there: present is applied, absent is held, anything else is
+ * unknown.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const toStore = (
+  target: Target,
+  store: ContextStore.Service,
+  item: Item,
+  restore: Supervised.Restore
+): Effect.Effect<Delivered> =>
+  Effect.gen(function* () {
+    const { generationId, journal } = target
+    const [first, ...rest] = item
+    const message = (input: Input.Input) => Input.toMessage(input, generationId)
+    yield* journal.commit([
+      { record: "write-begun", generation_id: generationId, input_ids: item.map((input) => input.id) }
+    ])
+    const write = yield* Supervised.run(store.append([message(first), ...rest.map(message)]), restore, target.grace)
+    if (write._tag !== "Abandoned" && Exit.isSuccess(write.exit)) {
+      yield* journal.commit(item.flatMap((input) => insertion(target, input)))
+      return write._tag === "Ended" ? delivered : { _tag: "Interrupted" }
+    }
+    const presence = write._tag === "Abandoned" ? "cannot-tell" : yield* ask(store, item, target.grace)
+    const failed = write._tag === "Ended"
+    const { cause, held: heldReason } = failed
+      ? ({ cause: "storage", held: "write-failed" } as const)
+      : target.interruption()
+    const reason: UnknownReason = failed ? "write-failed" : "write-interrupted"
+    yield* journal.commit(
+      item.flatMap((input): ReadonlyArray<Entry> => {
+        switch (presence) {
+          case "present":
+            return insertion(target, input)
+          case "absent":
+            return [held(input.id, generationId, heldReason, cause)]
+          case "cannot-tell":
+            return [
+              {
+                type: "steering.unknown",
+                generation_id: generationId,
+                input_id: input.id,
+                target_generation_id: generationId,
+                reason,
+                cause
+              }
+            ]
+        }
+      })
+    )
+    if (!failed) return { _tag: "Interrupted" }
+    if (presence === "present") return delivered
+    return { _tag: "Failed", message: `the context store failed: ${String(write.exit)}` }
+  })
+
+/** An item is written together or not at all, so every input of it must answer alike. */
+const ask = (store: ContextStore.Service, item: Item, grace: Duration.Duration): Effect.Effect<ContextStore.Presence> =>
+  Effect.map(
+    Supervised.within(
+      Effect.forEach(item, (input) => store.has(input.id)),
+      grace
+    ),
+    (answer) => {
+      if (Option.isNone(answer) || Exit.isFailure(answer.value)) return "cannot-tell"
+      const [first, ...rest] = answer.value.value
+      return first !== undefined && rest.every((presence) => presence === first) ? first : "cannot-tell"
+    }
+  )

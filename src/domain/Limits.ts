@@ -1,0 +1,46 @@
+/**
+ * What one session will hold at most (L-A6). A full ledger or queue refuses; nothing is ever evicted.
+ *
+ * @since 0.1.0
+ */
+import { Context } from "effect"
+
+/**
+ * Counts are inputs; `textLength` is in UTF-16 code units, `fileBytes` and `metadataBytes` in bytes.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Limits {
+  /** Accepted identities a session; 2,000 is the contract's figure. */
+  readonly identities: number
+  /** Steering accepted and not yet written. */
+  readonly pendingSteering: number
+  /** Follow-ups, collects and waiting turns, counted apart from steering. */
+  readonly queued: number
+  readonly textLength: number
+  readonly fileBytes: number
+  readonly metadataBytes: number
+  readonly metadataDepth: number
+  /** Names in one scope. */
+  readonly scopeNames: number
+}
+
+/**
+ * The limits of every session opened under it.
+ *
+ * @category references
+ * @since 0.1.0
+ */
+export const Limits = Context.Reference<Limits>("midcourse/domain/Limits", {
+  defaultValue: () => ({
+    identities: 2000,
+    pendingSteering: 128,
+    queued: 128,
+    textLength: 16_000,
+    fileBytes: 8 * 1024 * 1024,
+    metadataBytes: 8 * 1024,
+    metadataDepth: 8,
+    scopeNames: 64
+  })
+})

@@ -1,0 +1,150 @@
+/**
+ * Every way a generation ends (L-E3, L-E4, L-C5): admission closes in the step that decides the end, what nothing will drain
+ * is held with its own reason, and the one terminal event follows when every receipt is settled.
+ *
+ * @since 0.1.0
+ */
+import { Effect, Queue } from "effect"
+import { Prompt } from "effect/ai"
+import * as Admission from "../boundary/Admission.ts"
+import * as Delivery from "../boundary/Delivery.ts"
+import * as Supervised from "../boundary/Supervised.ts"
+import type { EventCause } from "../domain/EventCause.ts"
+import type { GenerationError, Outcome } from "../domain/Generation.ts"
+import type { Entry } from "../ledger/Entry.ts"
+import * as Projection from "../ledger/Projection.ts"
+import { closing, type Engine, type Run } from "./Engine.ts"
+
+/** @category models @since 0.1.0 */
+export type Closing = Admission.Closing
+
+/** @category constructors @since 0.1.0 */
+export const finished: Closing = { outcome: "finished", cause: "finish", held: "budget-exhausted" }
+/** @category constructors @since 0.1.0 */
+export const exhausted: Closing = { outcome: "exhausted", cause: "budget", held: "budget-exhausted" }
+/** @category constructors @since 0.1.0 */
+export const stopped: Closing = { outcome: "stopped", cause: "stop", held: "generation-stopped" }
+/** @category constructors @since 0.1.0 */
+export const cancelled: Closing = { outcome: "cancelled", cause: "cancel", held: "generation-cancelled" }
+/** @category constructors @since 0.1.0 */
+export const sessionClosed: Closing = { outcome: "cancelled", cause: "close", held: "session-closed" }
+
+/** @category constructors @since 0.1.0 */
+export const failed = (error: GenerationError): Closing => ({
+  outcome: "failed",
+  cause: causes[error.kind],
+  held: "generation-failed",
+  error
+})
+
+const causes: Record<GenerationError["kind"], EventCause> = {
+  provider: "provider-failure",
+  "invalid-response": "provider-failure",
+  "content-filter": "provider-failure",
+  preparation: "preparation",
+  "invalid-prompt": "preparation",
+  context: "storage",
+  checkpoint: "storage",
+  storage: "storage",
+  defect: "provider-failure"
+}
+
+/**
+ * Closes admission and, in the same commit as `entries`, holds what was pending.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const close = (
+  engine: Engine,
+  run: Run,
+  end: Closing,
+  entries: ReadonlyArray<Entry> = []
+): Effect.Effect<void> => {
+  const pending = Admission.close(run.admission, end)
+  if (pending.length === 0 && entries.length === 0) return Effect.void
+  return engine.journal.commit([
+    ...entries,
+    ...pending.map((input) => Delivery.held(input.id, run.id, end.held, end.cause))
+  ])
+}
+
+/**
+ * The generation's fiber was interrupted. Whoever did it has closed admission and said why; if nobody has, it ends as closed.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const interrupted = (engine: Engine, run: Run): Effect.Effect<void> =>
+  closing(run) === undefined ? close(engine, run, sessionClosed) : Effect.void
+
+const eventTypes = {
+  finished: "generation.finished",
+  failed: "generation.failed",
+  stopped: "generation.stopped",
+  cancelled: "generation.cancelled",
+  exhausted: "generation.exhausted"
+} as const satisfies Record<Outcome, string>
+
+/**
+ * Settles every receipt bound to the generation and publishes its terminal event, in one commit (L-E4, L-D6). Admissions still
+ * being written are waited for, so that none is acknowledged after the end (L-A7). `idle` says whether the session then
+ * has nothing to start.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idle: () => boolean) {
+  const { journal } = engine
+  const { projection } = journal
+  while (Admission.get(run.admission).reserved > 0) yield* Queue.take(run.admission.bell)
+  const end = closing(run) ?? failed({ kind: "defect", message: "the generation ended without saying why" })
+  Admission.close(run.admission, end)
+  run.phase = { _tag: "Ending", outcome: end.outcome }
+  const entries: Array<Entry> = []
+  for (const id of run.state.inputIds) {
+    if (projection.inputs.get(id)?.status._tag === "Admitted")
+      entries.push(Delivery.held(id, run.id, end.held, end.cause))
+  }
+  const { delivered, undelivered, unknown } = Projection.partition(projection, run.state)
+  entries.push({
+    type: eventTypes[end.outcome],
+    generation_id: run.id,
+    input_ids: delivered,
+    accepted_input_ids: undelivered,
+    unknown_input_ids: unknown,
+    text: run.state.text,
+    cause: end.cause,
+    ...(end.error === undefined ? undefined : { error: end.error })
+  })
+  const notice = noticeOf(run, end)
+  if (notice !== undefined) {
+    if (engine.context === undefined) entries.push({ record: "message", generation_id: run.id, message: notice })
+    else yield* Supervised.within(engine.context.append([notice]), engine.grace)
+  }
+  if (idle()) entries.push({ type: "session.idle" })
+  yield* journal.commit(entries)
+})
+
+const notices: Record<Exclude<Outcome, "finished">, string> = {
+  failed: "The previous run failed before it finished",
+  stopped: "The previous run was stopped before it finished",
+  cancelled: "The previous run was cancelled before it finished",
+  exhausted: "The previous run used up its request budget before it finished"
+}
+
+/** What the next generation is told of one that did not finish (L-R3). */
+const noticeOf = (run: Run, end: Closing): Prompt.UserMessage | undefined => {
+  if (end.outcome === "finished" || run.state.request === 0) return undefined
+  const lines = [`[Notice from the runtime] ${notices[end.outcome]}.`]
+  if (end.error !== undefined) lines.push(`Error: ${end.error.message}.`)
+  for (const call of run.state.calls.values()) {
+    if (call.status._tag === "Interrupted" && call.status.effects === "unknown") {
+      lines.push(`The call ${call.name} (${call.providerId}) had started; whether it took effect is unknown.`)
+    }
+  }
+  return Prompt.userMessage({
+    content: [Prompt.makePart("text", { text: lines.join("\n") })],
+    options: { midcourse: { notice: true, generation_id: run.id, outcome: end.outcome, cause: end.cause } }
+  })
+}

@@ -1,0 +1,71 @@
+/**
+ * What the rooms of the engine share: one session's parts, resolved once at `open`, and its live generation.
+ *
+ * @since 0.1.0
+ */
+import type { Context, Duration } from "effect"
+import type { LanguageModel, ResponseIdTracker, Toolkit } from "effect/ai"
+import * as Admission from "../boundary/Admission.ts"
+import type * as ContextStore from "../boundary/ContextStore.ts"
+import type { Agent, Tools } from "../domain/Agent.ts"
+import type { Outcome, Phase } from "../domain/Generation.ts"
+import type * as Ids from "../domain/Ids.ts"
+import type { Journal } from "../ledger/Journal.ts"
+import type { GenerationState } from "../ledger/Projection.ts"
+import type * as Checkpointer from "./Checkpointer.ts"
+import type * as ToolPolicy from "./ToolPolicy.ts"
+import type * as ToolReconciler from "./ToolReconciler.ts"
+import type { ToolRunner } from "./ToolRunner.ts"
+
+/** @category models @since 0.1.0 */
+export interface Engine {
+  readonly agent: Agent<Tools>
+  readonly model: LanguageModel.LanguageModel
+  readonly toolkit: Toolkit.WithHandler<Tools>
+  readonly tools: ToolRunner
+  /** What `open` was given: handlers, schemas and ports of the host's run with it. */
+  readonly services: Context.Context<never>
+  readonly journal: Journal
+  readonly context: ContextStore.Service | undefined
+  readonly tracker: ResponseIdTracker.Service | undefined
+  readonly policy: ToolPolicy.Service
+  readonly reconciler: ToolReconciler.Service
+  readonly checkpointer: Checkpointer.Service
+  readonly grace: Duration.Duration
+}
+
+/**
+ * The live generation: its admission, what it is doing, and its folded state.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Run {
+  readonly id: Ids.GenerationId
+  readonly state: GenerationState
+  readonly admission: Admission.Admission
+  phase: Phase
+  /** The inputs that the request now under way is the first to carry (L-B5). */
+  carriedFirst: ReadonlyArray<Ids.InputId>
+}
+
+/**
+ * How the run ends, once that is decided.
+ *
+ * @category accessors
+ * @since 0.1.0
+ */
+export const closing = (run: Run): Admission.Closing | undefined => {
+  const state = Admission.get(run.admission)
+  return state._tag === "Closed" ? state.closing : undefined
+}
+
+/**
+ * Whether work under way must be ended rather than let run: everything but a stop lets nothing go on (L-C5).
+ *
+ * @category accessors
+ * @since 0.1.0
+ */
+export const isCutting = (end: Admission.Closing | undefined): boolean =>
+  end !== undefined && cutting.includes(end.outcome)
+const cutting: ReadonlyArray<Outcome> = ["cancelled", "failed"]

@@ -1,0 +1,323 @@
+/**
+ * One generation: boundary → request → tools → boundary …, until the second look after a final answer finds nothing pending.
+ * The loop runs under one mask; the only windows for an interrupt are the provider's stream and the host's own work, so
+ * nothing the runtime does can be cut in half.
+ *
+ * @since 0.1.0
+ */
+import { Clock, Duration, Effect, Exit, Queue, Schedule } from "effect"
+import type { AiError, Response } from "effect/ai"
+import * as Admission from "../boundary/Admission.ts"
+import * as Delivery from "../boundary/Delivery.ts"
+import * as Supervised from "../boundary/Supervised.ts"
+import type * as Ids from "../domain/Ids.ts"
+import type { Input } from "../domain/Input.ts"
+import type { Entry } from "../ledger/Entry.ts"
+import * as Checkpointer from "./Checkpointer.ts"
+import * as Ending from "./Ending.ts"
+import { closing, type Engine, type Run } from "./Engine.ts"
+import * as Request from "./Request.ts"
+import type { Gathered } from "./Response.ts"
+import * as ToolBatch from "./ToolBatch.ts"
+import { describe } from "./ToolRunner.ts"
+import * as Transcript from "./Transcript.ts"
+
+/**
+ * Runs a generation to its terminal event. Fork it uninterruptible: an interrupt can then not fall between the fork and the
+ * mask and leave a generation without an end (L-E6).
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const run = (engine: Engine, live: Run, idle: () => boolean): Effect.Effect<void> =>
+  Effect.interruptible(Effect.uninterruptibleMask((restore) => steps(engine, live, restore))).pipe(
+    Effect.exit,
+    Effect.flatMap((exit) => {
+      if (Exit.isSuccess(exit)) return Effect.void
+      return Exit.hasInterrupts(exit)
+        ? Ending.interrupted(engine, live)
+        : Ending.close(engine, live, Ending.failed({ kind: "defect", message: describe(exit.cause) }))
+    }),
+    Effect.andThen(Ending.settle(engine, live, idle))
+  )
+
+type Restore = Supervised.Restore
+
+/** Returns when admission has closed, and only then. */
+const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
+  let backoff: Backoff | undefined
+  let first = true
+  while (closing(live) === undefined) {
+    if (live.state.request >= engine.agent.maxRequests) {
+      return yield* Ending.close(engine, live, Ending.exhausted)
+    }
+    yield* boundary(engine, live, first, restore)
+    first = false
+    if (closing(live) !== undefined) return
+    const responded = yield* request(engine, live, restore)
+    if (responded === undefined) return
+    switch (responded._tag) {
+      case "Complete": {
+        backoff = undefined
+        yield* complete(engine, live, responded.gathered, responded.reason, restore)
+        break
+      }
+      case "Interrupted": {
+        yield* interrupted(engine, live, responded.gathered, restore)
+        break
+      }
+      case "Failed": {
+        const { error, gathered, retryable } = responded
+        if (retryable !== undefined) backoff ??= yield* makeBackoff(engine)
+        const delay = retryable === undefined || backoff === undefined ? undefined : yield* backoff(retryable)
+        const retry =
+          delay !== undefined && closing(live) === undefined && live.state.request < engine.agent.maxRequests
+        // Whatever the provider remembers of this response, it must not go on from it (L-P4).
+        engine.tracker?.clearUnsafe()
+        const entry: Entry = {
+          type: "request.failed",
+          generation_id: live.id,
+          request: live.state.request,
+          input_ids: live.carriedFirst,
+          cause: "provider-failure",
+          error,
+          retry
+        }
+        if (retry) {
+          yield* engine.journal.commit([entry])
+          yield* pauseBefore(engine, live, delay, restore)
+          break
+        }
+        // A stop that was accepted while the last request ran decides the outcome, not the request's failure (L-C5).
+        if (closing(live) === undefined) yield* Ending.close(engine, live, Ending.failed(error))
+        yield* abandon(engine, live, gathered, [entry], restore)
+      }
+    }
+  }
+})
+
+/** Writes what the generation was started with, then everything pending, in admission order (L-B1). */
+const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: boolean, restore: Restore) {
+  live.phase = { _tag: "Delivering" }
+  const { context, grace, journal } = engine
+  const target: Delivery.Target = {
+    generationId: live.id,
+    journal,
+    grace,
+    interruption: () => closing(live) ?? Ending.sessionClosed
+  }
+  const started = first ? initial(engine, live) : []
+  if (context === undefined) {
+    const items = [...started, ...Admission.take(live.admission, Number.POSITIVE_INFINITY).map(alone)]
+    if (items.length > 0) yield* Delivery.toJournal(target, items)
+    return
+  }
+  let index = 0
+  while (closing(live) === undefined) {
+    const [next] = index < started.length ? [started[index++]] : Admission.take(live.admission, 1).map(alone)
+    if (next === undefined) return
+    const delivered = yield* Delivery.toStore(target, context, next, restore)
+    if (delivered._tag === "Interrupted") return yield* Ending.interrupted(engine, live)
+    if (delivered._tag === "Failed") {
+      return yield* Ending.close(engine, live, Ending.failed({ kind: "context", message: delivered.message }))
+    }
+  }
+})
+
+const alone = (input: Input): Delivery.Item => [input]
+
+/** The collects a generation was started with are one item; every other input is one of its own (L-F3). */
+const initial = (engine: Engine, live: Run): ReadonlyArray<Delivery.Item> => {
+  const inputs = live.state.initialInputIds.flatMap((id) => engine.journal.projection.inputs.get(id)?.input ?? [])
+  const [head, ...rest] = inputs
+  if (head === undefined) return []
+  return head.intent === "collect" ? [[head, ...rest]] : inputs.map(alone)
+}
+
+/** What this request is the first to carry (L-B5). */
+const uncarried = (engine: Engine, live: Run): ReadonlyArray<Ids.InputId> => {
+  const ids: Array<Ids.InputId> = []
+  for (const id of live.state.uncompleted) {
+    const status = engine.journal.projection.inputs.get(id)?.status
+    if (status?._tag === "Delivered" && status.request === undefined) ids.push(id)
+  }
+  return ids
+}
+
+const request = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
+  const conversation = yield* Transcript.read(engine, restore)
+  if (conversation._tag !== "Ended") {
+    yield* Ending.interrupted(engine, live)
+    return undefined
+  }
+  if (Exit.isFailure(conversation.exit)) {
+    const message = `the context store could not be read: ${describe(conversation.exit.cause)}`
+    yield* Ending.close(engine, live, Ending.failed({ kind: "context", message }))
+    return undefined
+  }
+  // Looked at in the step that commits the request: what has ended starts nothing more (L-C5).
+  if (closing(live) !== undefined) return undefined
+  const number = live.state.request + 1
+  live.phase = { _tag: "Requesting", request: number }
+  live.carriedFirst = uncarried(engine, live)
+  yield* engine.journal.commit([
+    { type: "request.started", generation_id: live.id, request: number, input_ids: live.carriedFirst }
+  ])
+  return yield* Request.send(engine, live, number, conversation.exit.value, restore)
+})
+
+const complete = Effect.fnUntraced(function* (
+  engine: Engine,
+  live: Run,
+  gathered: Gathered,
+  reason: Response.FinishReason,
+  restore: Restore
+) {
+  if (!gathered.whole) engine.tracker?.clearUnsafe()
+  const number = live.state.request
+  const requested = ToolBatch.requested(live, number, gathered.calls, gathered.repeats)
+  const entries: Array<Entry> = [
+    {
+      type: "request.completed",
+      generation_id: live.id,
+      request: number,
+      input_ids: live.carriedFirst,
+      usage: gathered.usage
+    }
+  ]
+  for (const id of live.state.uncompleted) {
+    const intent = engine.journal.projection.inputs.get(id)?.input.intent
+    if (intent === undefined) continue
+    entries.push({ type: "input.completed", generation_id: live.id, input_id: id, intent, request: number })
+  }
+  const isFinal = gathered.calls.length === 0 && reason !== "pause"
+  if (gathered.text.trim() !== "" || isFinal) {
+    entries.push({ type: "assistant.message", generation_id: live.id, request: number, text: gathered.text })
+  }
+  entries.push(...requested.entries)
+  const fault = yield* Transcript.append(engine, live, entries, gathered.message, restore)
+  if (fault !== undefined) return yield* contextFailed(engine, live, fault)
+  if (gathered.calls.length > 0) {
+    live.phase = { _tag: "RunningTools", request: number }
+    const refusal = refusalOf(engine, live, reason)
+    const lost = yield* ToolBatch.run(engine, live, number, requested.calls, refusal, restore)
+    if (lost !== undefined) return yield* contextFailed(engine, live, lost)
+    return
+  }
+  if (isFinal) yield* finish(engine, live, restore)
+})
+
+/** Why none of a complete response's calls may be launched, if so (L-T12, L-E3). */
+const refusalOf = (engine: Engine, live: Run, reason: Response.FinishReason) => {
+  if (reason === "length") {
+    const detail = "the response was cut at the provider's length limit"
+    return { _tag: "NotStarted", reason: "invalid", detail } as const
+  }
+  const end = closing(live)
+  if (end !== undefined) return ToolBatch.notStartedBy(end)
+  return live.state.request >= engine.agent.maxRequests
+    ? ({ _tag: "NotStarted", reason: "budget" } as const)
+    : undefined
+}
+
+const contextFailed = (engine: Engine, live: Run, message: string): Effect.Effect<void> =>
+  Ending.close(engine, live, Ending.failed({ kind: "context", message }))
+
+/** The checkpoint, then the second look: either something is pending and the generation goes on, or admission closes (L-E1, L-E2). */
+const finish = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
+  const { checkpointer, journal } = engine
+  const number = live.state.request
+  live.phase = { _tag: "Checkpointing", request: number }
+  if (checkpointer !== Checkpointer.saveNothing) {
+    const { sequence, sessionId } = journal
+    const checkpoint = { sessionId, generationId: live.id, request: number, sequence }
+    const saved = yield* Supervised.run(checkpointer(checkpoint), restore, engine.grace)
+    if (saved._tag !== "Ended") return yield* Ending.interrupted(engine, live)
+    if (Exit.isFailure(saved.exit)) {
+      const message = `the checkpoint was not saved: ${describe(saved.exit.cause)}`
+      return yield* Ending.close(engine, live, Ending.failed({ kind: "checkpoint", message }))
+    }
+  }
+  yield* journal.commit([{ type: "checkpoint.saved", generation_id: live.id, request: number }])
+  while (true) {
+    const state = Admission.get(live.admission)
+    if (state._tag === "Closed") return
+    if (Admission.closeIfEmpty(live.admission, Ending.finished)) return
+    if (state.pending.length > 0) {
+      // A steer never raises the budget: the answer stands, and what came after it is held (L-E3).
+      if (number >= engine.agent.maxRequests) return yield* Ending.close(engine, live, Ending.finished)
+      return
+    }
+    // Only an admission still being written keeps an empty queue open (L-A7).
+    yield* Queue.take(live.admission.bell)
+  }
+})
+
+/** The stream was interrupted: by this generation's own end, or by the provider's layer, which is a failure of its own. */
+const interrupted = Effect.fnUntraced(function* (engine: Engine, live: Run, gathered: Gathered, restore: Restore) {
+  engine.tracker?.clearUnsafe()
+  const ours = Exit.isFailure(yield* Effect.exit(restore(Effect.void)))
+  if (ours) yield* Ending.interrupted(engine, live)
+  else if (closing(live) === undefined) {
+    yield* Ending.close(
+      engine,
+      live,
+      Ending.failed({ kind: "provider", message: "the provider's layer interrupted the request" })
+    )
+  }
+  yield* abandon(engine, live, gathered, [], restore)
+})
+
+/** Keeps what a response that will not be retried had said, and answers the calls it had finished asking for (L-T12). */
+const abandon = Effect.fnUntraced(function* (
+  engine: Engine,
+  live: Run,
+  gathered: Gathered,
+  entries: ReadonlyArray<Entry>,
+  restore: Restore
+) {
+  const end = closing(live) ?? Ending.stopped
+  const number = live.state.request
+  const requested = ToolBatch.requested(live, number, gathered.calls, gathered.repeats)
+  const said: ReadonlyArray<Entry> =
+    gathered.text.trim() === ""
+      ? []
+      : [{ type: "assistant.message", generation_id: live.id, request: number, text: gathered.text }]
+  yield* Transcript.append(engine, live, [...entries, ...said, ...requested.entries], gathered.message, restore)
+  if (requested.calls.length > 0) {
+    yield* ToolBatch.run(engine, live, number, requested.calls, ToolBatch.notStartedBy(end), restore)
+  }
+})
+
+type Backoff = (error: AiError.AiError) => Effect.Effect<Duration.Duration | undefined>
+
+/** The agent's schedule, stepped by hand so that a correction, a stop and a cancel are seen while it waits. */
+const makeBackoff = (engine: Engine): Effect.Effect<Backoff> =>
+  Effect.map(
+    Schedule.toStep(engine.agent.retry),
+    (step): Backoff =>
+      (error) =>
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const stepped = yield* Effect.exit(step(now, error))
+          if (Exit.isFailure(stepped)) return undefined
+          const [, delay] = stepped.value
+          const asked = error.reason._tag === "RateLimitError" ? error.reason.retryAfter : undefined
+          return asked === undefined ? delay : Duration.max(delay, asked)
+        })
+  )
+
+/** Waits out the backoff, or as long as nothing ends the generation. */
+const pauseBefore = Effect.fnUntraced(function* (
+  engine: Engine,
+  live: Run,
+  delay: Duration.Duration,
+  restore: Restore
+) {
+  live.phase = { _tag: "BackingOff", request: live.state.request }
+  const ended: Effect.Effect<void> = Effect.suspend(() =>
+    closing(live) === undefined ? Effect.flatMap(Queue.take(live.admission.bell), () => ended) : Effect.void
+  )
+  const waited = yield* Effect.exit(restore(Effect.raceFirst(Effect.sleep(delay), ended)))
+  if (Exit.isFailure(waited)) yield* Ending.interrupted(engine, live)
+})

@@ -1,0 +1,100 @@
+/**
+ * One request to the model, streamed. Being interrupted, failing and being cut are outcomes; only a response whose finish part
+ * has come is complete (L-T12).
+ *
+ * @since 0.1.0
+ */
+import { Cause, Effect, Exit, Result, Stream } from "effect"
+import { AiError, Prompt } from "effect/ai"
+import type { Response } from "effect/ai"
+import type { Restore } from "../boundary/Supervised.ts"
+import type { GenerationError } from "../domain/Generation.ts"
+import type { Engine, Run } from "./Engine.ts"
+import { Collector, type Gathered } from "./Response.ts"
+import { describe } from "./ToolRunner.ts"
+
+/**
+ * What a request came to. `Failed.retryable` holds the provider's error when it may be tried again.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Responded =
+  | { readonly _tag: "Complete"; readonly gathered: Gathered; readonly reason: Response.FinishReason }
+  | { readonly _tag: "Interrupted"; readonly gathered: Gathered }
+  | {
+      readonly _tag: "Failed"
+      readonly gathered: Gathered
+      readonly error: GenerationError
+      readonly retryable: AiError.AiError | undefined
+    }
+
+/**
+ * Sends the messages and gathers the answer; the only window for an interrupt is the stream itself.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const send = (
+  engine: Engine,
+  run: Run,
+  request: number,
+  messages: ReadonlyArray<Prompt.Message>,
+  restore: Restore
+): Effect.Effect<Responded> => {
+  const { journal, model, toolkit } = engine
+  const collector = new Collector()
+  const stream = Stream.suspend(() =>
+    model.streamText({
+      prompt: Prompt.fromMessages(messages),
+      toolkit,
+      disableToolCallResolution: true,
+      toolCallValidation: "deferred"
+    })
+  )
+  const consumed = Stream.runForEachArray(stream, (parts) =>
+    Effect.sync(() => {
+      for (const part of parts) {
+        const delta = collector.add(part)
+        if (delta !== undefined && journal.observed) {
+          journal.publish({ type: delta.type, generation_id: run.id, request, text: delta.text })
+        }
+      }
+    })
+  )
+  // What the provider's schemas need is in what `open` was given, of which the engine keeps no types.
+  const provided = Effect.provideContext(consumed as Effect.Effect<void, unknown>, engine.services)
+  return Effect.map(Effect.exit(restore(provided)), (exit) => settle(collector, exit))
+}
+
+const settle = (collector: Collector, exit: Exit.Exit<void, unknown>): Responded => {
+  const fail = (error: GenerationError, retryable?: AiError.AiError): Responded => ({
+    _tag: "Failed",
+    gathered: collector.gather(true),
+    error,
+    retryable
+  })
+  if (collector.malformed !== undefined) {
+    return fail({ kind: "invalid-response", message: `the provider streamed ${collector.malformed}` })
+  }
+  if (collector.error !== undefined) return failure(fail, collector.error.error)
+  const reason = collector.reason
+  if (reason === "content-filter") {
+    return fail({ kind: "content-filter", message: "the provider's content filter ended the response" })
+  }
+  if (reason === "error") return fail({ kind: "provider", message: "the provider ended the response with an error" })
+  if (reason !== undefined) return { _tag: "Complete", gathered: collector.gather(false), reason }
+  if (Exit.isSuccess(exit)) {
+    return fail({ kind: "invalid-response", message: "the response ended without a finish part" })
+  }
+  if (Cause.hasInterruptsOnly(exit.cause)) return { _tag: "Interrupted", gathered: collector.gather(true) }
+  const found = Cause.findError(exit.cause)
+  return Result.isSuccess(found)
+    ? failure(fail, found.success)
+    : fail({ kind: "defect", message: `the provider's layer died: ${describe(exit.cause)}` })
+}
+
+const failure = (fail: (error: GenerationError, retryable?: AiError.AiError) => Responded, error: unknown): Responded =>
+  AiError.isAiError(error)
+    ? fail({ kind: "provider", message: error.reason.message }, error.isRetryable ? error : undefined)
+    : fail({ kind: "provider", message: describe(Cause.fail(error)) })

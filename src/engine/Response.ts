@@ -1,0 +1,175 @@
+/**
+ * Gathers one streamed response. Nothing of it counts before its finish part has come: until then it is `Cut`, and what is
+ * kept of a cut response is its text and the calls it had finished asking for (L-T12).
+ *
+ * @since 0.1.0
+ */
+import { Schema } from "effect"
+import { Prompt } from "effect/ai"
+import type { Response } from "effect/ai"
+import type { Usage } from "../domain/Generation.ts"
+import type { Tools } from "../domain/Agent.ts"
+
+/**
+ * A call the provider asked for, to be run here. `params` are as the provider sent them.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface RequestedCall {
+  readonly id: string
+  readonly name: string
+  readonly params: unknown
+}
+
+/**
+ * What a response came to. `message` is what enters the context, absent when nothing in it may be sent again; `repeats` are
+ * calls whose id the response had used already, which no provider accepts twice.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Gathered {
+  readonly text: string
+  readonly calls: ReadonlyArray<RequestedCall>
+  readonly repeats: ReadonlyArray<RequestedCall>
+  readonly message: Prompt.AssistantMessage | undefined
+  readonly usage: Usage
+  /** Whether every part of the response is in `message`: a response-id tracker may go on from it only then (L-P4). */
+  readonly whole: boolean
+}
+
+type Part = Response.StreamPart<Tools, "deferred">
+
+/** @category models @since 0.1.0 */
+export class Collector {
+  readonly #parts: Array<Response.AnyPart> = []
+  readonly #calls = new Map<string, RequestedCall>()
+  readonly #repeats: Array<RequestedCall> = []
+  #text = ""
+  #finish: Response.FinishPart | undefined
+  #error: { readonly error: unknown } | undefined
+  #malformed: string | undefined
+
+  /** The finish reason, once it has come. */
+  get reason(): Response.FinishReason | undefined {
+    return this.#finish?.reason
+  }
+
+  /** What the provider streamed that no protocol allows, if anything. */
+  get malformed(): string | undefined {
+    return this.#malformed
+  }
+
+  /** The error the provider streamed as a part, if any. */
+  get error(): { readonly error: unknown } | undefined {
+    return this.#error
+  }
+
+  /** Takes one part; returns the text it adds, for whoever watches. */
+  add(part: Part): { readonly type: "text.delta" | "reasoning.delta"; readonly text: string } | undefined {
+    // A provider layer may skip effect/ai's decoding, so the few fields relied on here are looked at.
+    if (typeof part !== "object" || part === null || typeof part.type !== "string") {
+      this.#malformed ??= "a part that is not an object with a type"
+      return undefined
+    }
+    if (this.#finish !== undefined) return undefined
+    switch (part.type) {
+      case "text-delta":
+      case "reasoning-delta": {
+        if (typeof part.delta !== "string") {
+          this.#malformed ??= `a ${part.type} part without text`
+          return undefined
+        }
+        this.#parts.push(part)
+        if (part.type === "text-delta") this.#text += part.delta
+        return { type: part.type === "text-delta" ? "text.delta" : "reasoning.delta", text: part.delta }
+      }
+      case "tool-call": {
+        this.#call(part)
+        return undefined
+      }
+      case "tool-result":
+        // The results of calls made here are the runtime's to write.
+        if (part.providerExecuted === true && part.preliminary !== true) this.#parts.push(part)
+        return undefined
+      case "finish":
+        this.#finish = part
+        return undefined
+      case "error":
+        this.#error = { error: part.error }
+        return undefined
+      case "text-start":
+      case "text-end":
+      case "reasoning-start":
+      case "reasoning-end":
+      case "file":
+        this.#parts.push(part)
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  #call(part: Extract<Part, { readonly type: "tool-call" }>): void {
+    const { id, name }: { readonly id: unknown; readonly name: unknown } = part
+    if (typeof id !== "string" || id === "" || typeof name !== "string" || name === "") {
+      this.#malformed ??= "a tool call without an id or a name"
+      return
+    }
+    if (part.providerExecuted === true) {
+      this.#parts.push(part)
+      return
+    }
+    const call: RequestedCall = { id, name, params: part.params }
+    if (this.#calls.has(id)) {
+      this.#repeats.push(call)
+      return
+    }
+    this.#calls.set(id, call)
+    this.#parts.push(part)
+  }
+
+  /** What was gathered; `interrupted` marks the message of a response that was cut. */
+  gather(interrupted: boolean): Gathered {
+    const calls = [...this.#calls.values()]
+    const made = Prompt.fromResponseParts(this.#parts).content[0]
+    const content = made?.role === "assistant" ? made.content.filter(isSendable) : []
+    // Alone, reasoning is no message: no provider takes it back.
+    const kept = content.some((part) => part.type !== "reasoning") ? content : []
+    const usage = this.#finish?.usage
+    return {
+      text: this.#text,
+      calls,
+      repeats: this.#repeats,
+      message:
+        kept.length === 0
+          ? undefined
+          : Prompt.assistantMessage({
+              content: interrupted ? kept.filter(isEnded(kept)) : kept,
+              ...(interrupted ? { options: { midcourse: { interrupted: true } } } : undefined)
+            }),
+      usage: { inputTokens: usage?.inputTokens?.total ?? 0, outputTokens: usage?.outputTokens?.total ?? 0 },
+      whole: !interrupted && this.#repeats.length === 0 && kept.length === (made?.content.length ?? 0)
+    }
+  }
+}
+
+const isSendable = (part: Prompt.AssistantMessagePart): boolean => part.type !== "text" || part.text.trim() !== ""
+
+/** In a cut response a call the provider runs itself may lack its result; such a call is dropped with it (L-T12). */
+const isEnded =
+  (content: ReadonlyArray<Prompt.AssistantMessagePart>) =>
+  (part: Prompt.AssistantMessagePart): boolean =>
+    part.type !== "tool-call" ||
+    !part.providerExecuted ||
+    content.some((other) => other.type === "tool-result" && other.id === part.id)
+
+/**
+ * The params of a call as JSON, for events.
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const paramsJson = (params: unknown): Schema.Json => (isJson(params) ? params : String(params))
+const isJson = Schema.is(Schema.Json)

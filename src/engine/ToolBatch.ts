@@ -1,0 +1,455 @@
+/**
+ * The calls of one response, from requested to answered (L-T1 to L-T9). What happens next is decided purely from what each
+ * call has come to, what is pending and how the run stands; one loop performs it, commits before it acts, and answers every
+ * call in the order requested, whatever happens.
+ *
+ * ```
+ * Waiting ─ launch ──────────────→ Running ─ exit ──────→ Ended
+ *    │                                └─ cut, then grace ──→ Ended(interrupted)
+ *    └─ withheld, denied, invalid, run closed ──────────────→ Ended(not started)
+ * ```
+ *
+ * @since 0.1.0
+ */
+import { Context, Effect, Exit, Fiber, Option, Queue, Result } from "effect"
+import type { Schema } from "effect"
+import { Prompt, Tool } from "effect/ai"
+import * as Admission from "../boundary/Admission.ts"
+import * as Supervised from "../boundary/Supervised.ts"
+import type { OnCorrection } from "../domain/Agent.ts"
+import type { EventCause } from "../domain/EventCause.ts"
+import type * as Ids from "../domain/Ids.ts"
+import type * as ToolCall from "../domain/ToolCall.ts"
+import * as Uncancellable from "../domain/Uncancellable.ts"
+import type { Entry } from "../ledger/Entry.ts"
+import { closing, type Engine, isCutting, type Run } from "./Engine.ts"
+import * as Ending from "./Ending.ts"
+import { paramsJson, type RequestedCall } from "./Response.ts"
+import * as ToolPolicy from "./ToolPolicy.ts"
+import * as ToolResult from "./ToolResult.ts"
+import { toJson, type Outcome } from "./ToolRunner.ts"
+import * as Transcript from "./Transcript.ts"
+
+/**
+ * Where one call stands. `verdict` is the policy's, once it has been asked.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type State =
+  | { readonly _tag: "Waiting"; readonly verdict: "unasked" | "allowed" }
+  | { readonly _tag: "Running" }
+  | { readonly _tag: "Ended" }
+
+/** @category models @since 0.1.0 */
+export interface View {
+  readonly calls: ReadonlyArray<{ readonly name: string; readonly state: State }>
+  readonly concurrency: number
+  readonly onCorrection: OnCorrection
+  readonly closing: Admission.Closing | undefined
+  readonly affecting: (tool: string) => ReadonlyArray<Ids.InputId>
+}
+
+/**
+ * What is to happen to the call at `index`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Transition =
+  | { readonly _tag: "Withhold"; readonly index: number; readonly status: NotStarted }
+  | { readonly _tag: "Consult"; readonly index: number }
+  | { readonly _tag: "Launch"; readonly index: number }
+
+type NotStarted = Extract<ToolCall.ToolCallStatus, { readonly _tag: "NotStarted" }>
+
+/**
+ * Why a run that is ending launches nothing more.
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const notStartedBy = (end: Admission.Closing): NotStarted => {
+  switch (end.outcome) {
+    case "cancelled":
+      return { _tag: "NotStarted", reason: end.cause === "close" ? "closed" : "cancelled" }
+    case "exhausted":
+      return { _tag: "NotStarted", reason: "budget" }
+    case "failed":
+      return { _tag: "NotStarted", reason: "failed" }
+    case "stopped":
+    case "finished":
+      return { _tag: "NotStarted", reason: "stopped" }
+  }
+}
+
+/**
+ * What happens next. A run that is ending and a pending correction withhold calls; what is left is launched in the order
+ * requested as slots are free, each call once its policy has allowed it (L-T3, L-T4, L-T5).
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const decide = (view: View): ReadonlyArray<Transition> => {
+  const transitions: Array<Transition> = []
+  let free = view.concurrency
+  for (const call of view.calls) if (call.state._tag === "Running") free--
+  view.calls.forEach((call, index) => {
+    if (call.state._tag !== "Waiting") return
+    if (view.closing !== undefined) {
+      transitions.push({ _tag: "Withhold", index, status: notStartedBy(view.closing) })
+      return
+    }
+    const inputIds = view.onCorrection === "withhold" ? view.affecting(call.name) : []
+    if (inputIds.length > 0) {
+      transitions.push({ _tag: "Withhold", index, status: { _tag: "NotStarted", reason: "steering", inputIds } })
+      return
+    }
+    if (free <= 0) return
+    free--
+    transitions.push({ _tag: call.state.verdict === "allowed" ? "Launch" : "Consult", index })
+  })
+  return transitions
+}
+
+/** One call as the loop holds it. */
+class Call {
+  readonly id: Ids.ToolCallId
+  readonly providerId: string
+  readonly name: string
+  readonly params: unknown
+  state: State = { _tag: "Waiting", verdict: "unasked" }
+  tool: Tool.Any | undefined
+  decoded: unknown
+  fiber: Fiber.Fiber<Outcome> | undefined
+  exit: Exit.Exit<Outcome> | undefined
+  timer: Fiber.Fiber<void> | undefined
+  overdue = false
+  answer: Prompt.ToolResultPart | undefined
+
+  constructor(id: Ids.ToolCallId, requested: RequestedCall) {
+    this.id = id
+    this.providerId = requested.id
+    this.name = requested.name
+    this.params = requested.params
+  }
+}
+
+/**
+ * What asking for calls journals, and what repeats of an id within one response come to (L-T1).
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+export const requested = (
+  run: Run,
+  request: number,
+  calls: ReadonlyArray<RequestedCall>,
+  repeats: ReadonlyArray<RequestedCall>
+): { readonly calls: ReadonlyArray<Call>; readonly entries: ReadonlyArray<Entry> } => {
+  const entries: Array<Entry> = []
+  let index = 0
+  const make = (requestedCall: RequestedCall): Call => {
+    // Generation ids never repeat, so neither do ids made from them.
+    const id = `${run.id}.${request}.${++index}` as Ids.ToolCallId
+    const call = new Call(id, requestedCall)
+    entries.push({
+      type: "tool.requested",
+      ...keys(run, request, call),
+      params: paramsJson(call.params)
+    })
+    return call
+  }
+  const made = calls.map(make)
+  for (const repeat of repeats) {
+    entries.push(
+      notStarted(run, request, make(repeat), {
+        _tag: "NotStarted",
+        reason: "invalid",
+        detail: `the response used the call id ${repeat.id} before`
+      })
+    )
+  }
+  return { calls: made, entries }
+}
+
+const keys = (run: Run, request: number, call: Call) => ({
+  generation_id: run.id,
+  request,
+  call_id: call.id,
+  provider_call_id: call.providerId,
+  tool: call.name
+})
+
+const causeOf: Record<ToolCall.NotStartedReason, EventCause> = {
+  steering: "user",
+  paused: "user",
+  cancelled: "cancel",
+  stopped: "stop",
+  budget: "budget",
+  invalid: "provider-failure",
+  failed: "provider-failure",
+  closed: "close",
+  "process-lost": "process-loss"
+}
+
+const notStarted = (run: Run, request: number, call: Call, status: NotStarted): Entry => ({
+  type: "tool.not_started",
+  ...keys(run, request, call),
+  reason: status.reason,
+  cause: causeOf[status.reason],
+  ...(status.inputIds === undefined ? undefined : { input_ids: status.inputIds }),
+  ...(status.detail === undefined ? undefined : { detail: status.detail })
+})
+
+/**
+ * Runs the calls of a response to their answers. `refusal` says why none of them may be launched. Answers why a host's
+ * context did not take the results, or `undefined`.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const run = Effect.fnUntraced(function* (
+  engine: Engine,
+  live: Run,
+  request: number,
+  calls: ReadonlyArray<Call>,
+  refusal: NotStarted | undefined,
+  restore: Supervised.Restore
+) {
+  const { agent, journal } = engine
+  const concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
+  const entries: Array<Entry> = []
+
+  const end = (call: Call, entry: Entry, isFailure: boolean, result: Schema.Json, output?: Outcome) => {
+    call.state = { _tag: "Ended" }
+    const modelOutput = output?._tag === "Completed" ? output.modelOutput : undefined
+    call.answer = ToolResult.part(call, isFailure, result, modelOutput)
+    entries.push(entry)
+  }
+  const endUnstarted = (call: Call, status: NotStarted) =>
+    end(call, notStarted(live, request, call, status), true, ToolResult.explain(status))
+
+  for (const call of calls) {
+    if (refusal !== undefined) endUnstarted(call, refusal)
+    else yield* check(engine, call, endUnstarted)
+  }
+
+  while (true) {
+    for (const call of calls) {
+      if (call.state._tag !== "Running") continue
+      if (call.exit !== undefined || call.overdue) yield* reap(engine, live, request, call, end)
+      else if (isCutting(closing(live))) yield* cut(engine, live, call)
+    }
+    const transitions = decide({
+      calls,
+      concurrency,
+      onCorrection: agent.onCorrection,
+      closing: closing(live),
+      affecting: (tool) => Admission.affecting(live.admission, tool)
+    })
+    const launched: Array<Call> = []
+    let consult: Call | undefined
+    for (const transition of transitions) {
+      const call = calls[transition.index]
+      if (call === undefined) continue
+      if (transition._tag === "Withhold") endUnstarted(call, transition.status)
+      else if (transition._tag === "Launch") launched.push(call)
+      else consult ??= call
+    }
+    if (launched.length > 0) {
+      entries.push({
+        type: "tools.admitted",
+        generation_id: live.id,
+        request,
+        call_ids: launched.map((call) => call.id)
+      })
+      for (const call of launched) {
+        call.state = { _tag: "Running" }
+        entries.push({ type: "tool.started", ...keys(live, request, call) })
+      }
+    }
+    if (entries.length > 0) {
+      const written = journal.commit(entries.splice(0))
+      // Where nothing is waited for, the check, its commit and the start of the handlers are one step.
+      if (!Exit.isExit(written)) yield* written
+    }
+    for (const call of launched) launch(engine, live, request, call)
+    if (consult !== undefined) {
+      yield* judge(engine, live, request, consult, end, restore)
+      continue
+    }
+    if (calls.some((call) => call.state._tag === "Running" && call.exit === undefined && !call.overdue)) {
+      yield* changed(engine, live, restore)
+    } else if (calls.every((call) => call.state._tag === "Ended") && entries.length === 0) {
+      break
+    }
+  }
+  const answers = calls.flatMap((call) => (call.answer === undefined ? [] : [call.answer]))
+  return yield* Transcript.append(engine, live, [], Prompt.toolMessage({ content: answers }), restore)
+})
+
+/** Unknown tools and invalid parameters are answered as data before anything is launched (L-T6). */
+const check = Effect.fnUntraced(function* (
+  engine: Engine,
+  call: Call,
+  endUnstarted: (call: Call, status: NotStarted) => void
+) {
+  const tool = engine.tools.find(call.name)
+  if (tool === undefined) {
+    return endUnstarted(call, { _tag: "NotStarted", reason: "invalid", detail: `there is no tool ${call.name}` })
+  }
+  const decoded = yield* engine.tools.decode(tool, call.params)
+  if (Result.isFailure(decoded)) {
+    return endUnstarted(call, { _tag: "NotStarted", reason: "invalid", detail: decoded.failure })
+  }
+  call.tool = tool
+  call.decoded = decoded.success
+  if (engine.policy === ToolPolicy.allowAll) call.state = { _tag: "Waiting", verdict: "allowed" }
+})
+
+type End = (call: Call, entry: Entry, isFailure: boolean, result: Schema.Json, output?: Outcome) => void
+
+/** Asks the policy; a policy that dies denies. The pending corrections are looked at again before the launch. */
+const judge = Effect.fnUntraced(function* (
+  engine: Engine,
+  live: Run,
+  request: number,
+  call: Call,
+  end: End,
+  restore: Supervised.Restore
+) {
+  const info = { sessionId: engine.journal.sessionId, generationId: live.id }
+  const asked = yield* Supervised.run(engine.policy(described(call, request), info), restore, engine.grace)
+  if (asked._tag !== "Ended") return yield* Ending.interrupted(engine, live)
+  const verdict: ToolPolicy.Verdict = Exit.isSuccess(asked.exit)
+    ? asked.exit.value
+    : ToolPolicy.deny("the policy failed, so the call was not allowed")
+  switch (verdict._tag) {
+    case "Allow":
+      call.state = { _tag: "Waiting", verdict: "allowed" }
+      return
+    case "Deny":
+    case "Ask": {
+      const reason = verdict._tag === "Deny" ? verdict.reason : verdict.question
+      const entry: Entry = { type: "tool.denied", ...keys(live, request, call), reason }
+      return end(call, entry, true, ToolResult.explain({ _tag: "Denied", reason }))
+    }
+  }
+})
+
+const described = (call: Call, request: number): ToolPolicy.ToolCall => ({
+  id: call.id,
+  providerId: call.providerId,
+  name: call.name,
+  params: call.params,
+  request
+})
+
+/** The handler begins here and nowhere else: after its `tool.started` is committed (L-T1). */
+const launch = (engine: Engine, live: Run, request: number, call: Call): void => {
+  const { tool } = call
+  if (tool === undefined || isCutting(closing(live))) {
+    call.overdue = true
+    return
+  }
+  const handler = engine.tools.run(tool, call.decoded, call.providerId, (result) =>
+    engine.journal.publish({ type: "tool.progress", ...keys(live, request, call), result })
+  )
+  const fiber = Effect.runForkWith(engine.services)(handler)
+  call.fiber = fiber
+  fiber.addObserver((exit) => {
+    call.exit = exit
+    Admission.ring(live.admission)
+  })
+}
+
+/** Tells a running call to end, unless it may not be, and starts its grace time (L-T9). */
+const cut = Effect.fnUntraced(function* (engine: Engine, live: Run, call: Call) {
+  const { fiber, timer, tool } = call
+  if (fiber === undefined || tool === undefined || timer !== undefined) return
+  const own = Uncancellable.graceOf(tool)
+  if (own === undefined) fiber.interruptUnsafe()
+  if (call.exit !== undefined) return
+  call.timer = yield* Effect.forkDetach(
+    Effect.andThen(
+      Effect.sleep(own ?? engine.grace),
+      Effect.sync(() => {
+        call.overdue = true
+        Admission.ring(live.admission)
+      })
+    ),
+    { startImmediately: true }
+  )
+})
+
+/** Settles a call that has ended or outlasted its grace time: its real result if it has one (L-T8), else the truth. */
+const reap = Effect.fnUntraced(function* (engine: Engine, live: Run, request: number, call: Call, end: End) {
+  call.timer?.interruptUnsafe()
+  const base = keys(live, request, call)
+  const output: Outcome =
+    call.exit === undefined || Exit.isFailure(call.exit) ? { _tag: "Interrupted" } : call.exit.value
+  switch (output._tag) {
+    case "Completed": {
+      const { isFailure, result } = output
+      return end(call, { type: "tool.completed", ...base, result, is_failure: isFailure }, isFailure, result, output)
+    }
+    case "Failed": {
+      const { error } = output
+      return end(
+        call,
+        { type: "tool.failed", ...base, reason: error },
+        true,
+        ToolResult.explain({ _tag: "Failed", error })
+      )
+    }
+    case "Interrupted": {
+      call.fiber?.interruptUnsafe()
+      const closed = closing(live)
+      if (!isCutting(closed) || closed === undefined) {
+        const error = "the handler interrupted itself; its effects are unknown"
+        return end(
+          call,
+          { type: "tool.failed", ...base, reason: error },
+          true,
+          ToolResult.explain({ _tag: "Failed", error })
+        )
+      }
+      const { cause } = closed
+      const verified = call.fiber === undefined ? Option.none() : yield* reconcile(engine, request, call)
+      const status: ToolCall.ToolCallStatus = Option.isSome(verified)
+        ? { _tag: "Interrupted", effects: "verified", cause, outcome: verified.value }
+        : { _tag: "Interrupted", effects: harmless(call) ? "none" : "unknown", cause }
+      return end(
+        call,
+        {
+          type: "tool.interrupted",
+          ...base,
+          cause,
+          effects: status.effects,
+          ...(status.outcome === undefined ? undefined : { result: status.outcome })
+        },
+        true,
+        ToolResult.explain(status)
+      )
+    }
+  }
+})
+
+/** It only reads, or the run was cut after its start was written and before its handler began. */
+const harmless = (call: Call): boolean =>
+  call.fiber === undefined || (call.tool !== undefined && Context.get(call.tool.annotations, Tool.Readonly))
+
+const reconcile = (engine: Engine, request: number, call: Call): Effect.Effect<Option.Option<Schema.Json>> =>
+  Effect.map(Supervised.within(engine.reconciler(described(call, request)), engine.grace), (answer) =>
+    Option.isSome(answer) && Exit.isSuccess(answer.value) ? Option.map(answer.value.value, toJson) : Option.none()
+  )
+
+/** Waits until a call ends, something is admitted, or the run is told to end. */
+const changed = (engine: Engine, live: Run, restore: Supervised.Restore): Effect.Effect<void> => {
+  const ring = Queue.take(live.admission.bell)
+  if (isCutting(closing(live))) return ring
+  return Effect.flatMap(Effect.exit(restore(ring)), (exit) =>
+    Exit.isSuccess(exit) ? Effect.void : Ending.interrupted(engine, live)
+  )
+}

@@ -1,0 +1,160 @@
+/**
+ * Runs one tool's handler directly: its context entry is keyed by the tool's id, so the handler begins only after
+ * `tool.started` is committed (L-T10), and no queue or stream stands between.
+ *
+ * @since 0.1.0
+ */
+import { Cause, Context, Effect, Exit, Result, Schema } from "effect"
+import { AiError, Tool } from "effect/ai"
+import type { Prompt, Toolkit } from "effect/ai"
+import type { Tools } from "../domain/Agent.ts"
+
+/**
+ * A launched call's end, as the context and the report will say it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Outcome =
+  | {
+      readonly _tag: "Completed"
+      readonly isFailure: boolean
+      readonly result: Schema.Json
+      readonly modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart>
+    }
+  | { readonly _tag: "Failed"; readonly error: string }
+  | { readonly _tag: "Interrupted" }
+
+type Coder = (u: unknown) => Effect.Effect<unknown, Schema.SchemaError>
+
+interface Codec {
+  readonly handler: Tool.Handler<string>
+  readonly decode: Coder
+  readonly encodeSuccess: Coder
+  readonly encodeFailure: Coder
+}
+
+/** @category models @since 0.1.0 */
+export class ToolRunner {
+  readonly #tools: Tools
+  readonly #services: Context.Context<never>
+  readonly #codecs = new Map<string, Codec>()
+
+  constructor(toolkit: Toolkit.WithHandler<Tools>, services: Context.Context<never>) {
+    this.#tools = toolkit.tools
+    this.#services = services
+  }
+
+  /** The tool a call names, if this agent has it. */
+  find(name: string): Tool.Any | undefined {
+    return Object.hasOwn(this.#tools, name) ? this.#tools[name] : undefined
+  }
+
+  /** Why a call's parameters are invalid for its tool, or what the handler is to be given. */
+  decode(tool: Tool.Any, params: unknown): Effect.Effect<Result.Result<unknown, string>> {
+    return Effect.map(
+      Effect.exit(Effect.suspend(() => this.#codec(tool).decode(params))),
+      Exit.match({
+        onSuccess: (decoded) => Result.succeed(decoded),
+        onFailure: (cause) => Result.fail(describe(cause))
+      })
+    )
+  }
+
+  /** Runs the handler to its end. A failure, a defect and a forbidden result are outcomes, not errors (L-T6). */
+  run(
+    tool: Tool.Any,
+    params: unknown,
+    providerId: string,
+    progress: (result: Schema.Json) => void
+  ): Effect.Effect<Outcome> {
+    return Effect.suspend(() => {
+      const codec = this.#codec(tool)
+      const preliminary = (result: unknown) =>
+        Effect.map(Effect.exit(codec.encodeSuccess(result)), (exit) => {
+          if (Exit.isSuccess(exit)) progress(toJson(exit.value))
+        })
+      const handled = Effect.provideContext(
+        codec.handler.handler(params, { toolCallId: providerId, preliminary }),
+        // Handlers get what their own layer gave them, under what `open` was given.
+        Context.merge(codec.handler.context, this.#services)
+      )
+      return Effect.flatMap(Effect.exit(handled), (exit) =>
+        Exit.isSuccess(exit) ? this.#success(tool, codec, exit.value) : this.#failure(tool, codec, exit.cause)
+      )
+    }).pipe(Effect.catchCause((cause) => Effect.succeed(outcomeOf(cause))))
+  }
+
+  #success(tool: Tool.Any, codec: Codec, value: unknown): Effect.Effect<Outcome> {
+    return Effect.map(Effect.exit(codec.encodeSuccess(value)), (exit): Outcome => {
+      if (Exit.isFailure(exit)) {
+        return { _tag: "Failed", error: `${tool.name} returned what its schema forbids: ${describe(exit.cause)}` }
+      }
+      const output = { _tag: "Completed", isFailure: false, result: toJson(exit.value) } as const
+      return tool.toModelOutput === undefined ? output : { ...output, modelOutput: tool.toModelOutput(value) }
+    })
+  }
+
+  #failure(tool: Tool.Any, codec: Codec, cause: Cause.Cause<unknown>): Effect.Effect<Outcome> {
+    const failed = outcomeOf(cause)
+    if (failed._tag === "Interrupted") return Effect.succeed(failed)
+    const failure = Cause.findError(cause)
+    if (Result.isFailure(failure) || tool.failureMode === "error") return Effect.succeed(failed)
+    const error = AiError.isAiErrorReason(failure.success)
+      ? AiError.make({ module: "Midcourse", method: tool.name, reason: failure.success })
+      : failure.success
+    return Effect.map(Effect.exit(codec.encodeFailure(error)), (exit) =>
+      Exit.isSuccess(exit) ? { _tag: "Completed", isFailure: true, result: toJson(exit.value) } : failed
+    )
+  }
+
+  #codec(tool: Tool.Any): Codec {
+    const known = this.#codecs.get(tool.name)
+    if (known !== undefined) return known
+    const handler = this.#services.mapUnsafe.get(tool.id)
+    if (!isHandler(handler)) throw new Error(`tool ${tool.name} has no handler in the layer that open was given`)
+    const coded =
+      (coder: (u: unknown) => Effect.Effect<unknown, Schema.SchemaError, unknown>): Coder =>
+      (u) =>
+        Effect.provideContext(coder(u), Context.merge(handler.context, this.#services) as Context.Context<unknown>)
+    const parameters: unknown = tool.parametersSchema
+    const codec: Codec = {
+      handler,
+      decode: Schema.isSchema(parameters)
+        ? coded(Schema.decodeUnknownEffect(parameters as Schema.Top))
+        : (u) => Effect.succeed(u),
+      encodeSuccess: coded(Schema.encodeUnknownEffect(tool.successSchema as Schema.Top)),
+      encodeFailure: coded(Schema.encodeUnknownEffect(Tool.failureResultSchema(tool) as Schema.Top))
+    }
+    this.#codecs.set(tool.name, codec)
+    return codec
+  }
+}
+
+const outcomeOf = (cause: Cause.Cause<unknown>): Outcome =>
+  Cause.hasInterruptsOnly(cause) ? { _tag: "Interrupted" } : { _tag: "Failed", error: describe(cause) }
+
+const isHandler = (u: unknown): u is Tool.Handler<string> =>
+  typeof u === "object" && u !== null && "handler" in u && typeof u.handler === "function" && "context" in u
+
+/** One line a person can read: the message of the first error or defect, never a stack. */
+export const describe = (cause: Cause.Cause<unknown>): string => {
+  const error: unknown = Cause.squash(cause)
+  if (error instanceof Error && error.message !== "") return error.message
+  if (typeof error === "object" && error !== null && "_tag" in error) {
+    return `${String(error._tag)}: ${JSON.stringify(error)}`
+  }
+  return String(error)
+}
+
+const isJson = Schema.is(Schema.Json)
+
+/** A value as the JSON it would be sent as; what has no JSON form is given as text rather than lost. */
+export const toJson = (u: unknown): Schema.Json => {
+  if (typeof u === "string" || isJson(u)) return u
+  try {
+    return JSON.parse(JSON.stringify(u) ?? "null")
+  } catch {
+    return String(u)
+  }
+}

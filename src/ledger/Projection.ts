@@ -1,0 +1,330 @@
+/**
+ * The fold of a session's journal: identities and their statuses, generations, tool calls, queues and the context. It changes
+ * in one place only, `apply`, and every reader sees whole commits.
+ *
+ * @since 0.1.0
+ */
+import type { Prompt } from "effect/ai"
+import * as Event from "../domain/Event.ts"
+import type { GenerationError, GenerationReport, Outcome } from "../domain/Generation.ts"
+import type * as Ids from "../domain/Ids.ts"
+import type { Input } from "../domain/Input.ts"
+import * as Receipt from "../domain/Receipt.ts"
+import type { ToolCallReport, ToolCallStatus } from "../domain/ToolCall.ts"
+import * as Entry from "./Entry.ts"
+
+/**
+ * One accepted identity and how far it has come.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface AcceptedInput {
+  readonly input: Input
+  readonly anchor: Ids.GenerationId | null
+  readonly delivery: Receipt.Delivery
+  readonly acceptedAt: number
+  status: Receipt.InputStatus
+}
+
+/**
+ * One generation, live or ended.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface GenerationState {
+  readonly id: Ids.GenerationId
+  readonly initialInputIds: ReadonlyArray<Ids.InputId>
+  readonly startedAt: number
+  readonly inputIds: Array<Ids.InputId>
+  readonly calls: Map<Ids.ToolCallId, ToolCallReport>
+  /** Delivered and not yet in a request that has completed. */
+  readonly uncompleted: Set<Ids.InputId>
+  request: number
+  inputTokens: number
+  outputTokens: number
+  text: string
+  textBefore: string
+  ended: { readonly outcome: Outcome; readonly error: GenerationError | undefined } | undefined
+}
+
+const outcomes = {
+  "generation.finished": "finished",
+  "generation.failed": "failed",
+  "generation.stopped": "stopped",
+  "generation.cancelled": "cancelled",
+  "generation.exhausted": "exhausted"
+} as const satisfies { readonly [type: string]: Outcome }
+
+/** @category models @since 0.1.0 */
+export class Projection {
+  readonly inputs = new Map<Ids.InputId, AcceptedInput>()
+  readonly generations = new Map<Ids.GenerationId, GenerationState>()
+  /** Ordinary steers waiting to start a generation or join its first boundary, in admission order (L-F5). */
+  readonly turns: Array<Ids.InputId> = []
+  /** Follow-ups and collects, in admission order (L-F2). */
+  readonly queue: Array<Ids.InputId> = []
+  /** The agent's instructions, then the conversation where the journal is the context. Append-only: nothing rewrites it. */
+  readonly messages: Array<Prompt.Message>
+  active: GenerationState | undefined
+  idleAnnounced = false
+
+  constructor(instructions: ReadonlyArray<Prompt.Message>) {
+    this.messages = [...instructions]
+  }
+
+  apply(entry: Entry.Committed): void {
+    if (Entry.isRecord(entry)) this.#record(entry)
+    else this.#event(entry)
+  }
+
+  /** The receipt of an accepted identity as it stands now (L-I1). */
+  receipt(id: Ids.InputId): Receipt.Accepted | undefined {
+    const found = this.inputs.get(id)
+    return found && Receipt.ofStatus(id, found.status, found.delivery)
+  }
+
+  #record(entry: Entry.Record): void {
+    switch (entry.record) {
+      case "input": {
+        const { anchor, delivery, generation_id, input, time } = entry
+        const bound = generation_id === null ? undefined : this.generations.get(generation_id)
+        this.inputs.set(input.id, {
+          input,
+          anchor,
+          delivery,
+          acceptedAt: time,
+          status: bound === undefined ? { _tag: "Queued" } : { _tag: "Admitted", generationId: bound.id }
+        })
+        if (bound !== undefined) bound.inputIds.push(input.id)
+        else if (input.intent === "steer") this.turns.push(input.id)
+        else if (input.intent !== "prompt") this.queue.push(input.id)
+        this.idleAnnounced = false
+        return
+      }
+      case "message":
+        this.messages.push(entry.message)
+        return
+      case "write-begun":
+        return
+    }
+  }
+
+  #event(event: Event.SessionEvent): void {
+    switch (event.type) {
+      case "generation.started":
+        return this.#started(event)
+      case "generation.finished":
+      case "generation.failed":
+      case "generation.stopped":
+      case "generation.cancelled":
+      case "generation.exhausted": {
+        const generation = this.#generation(event.generation_id)
+        generation.ended = { outcome: outcomes[event.type], error: event.error }
+        if (this.active === generation) this.active = undefined
+        return
+      }
+      case "input.delivered": {
+        this.#generation(event.generation_id).uncompleted.add(event.input_id)
+        return this.#set(event.input_id, { _tag: "Delivered", generationId: event.generation_id })
+      }
+      case "request.started": {
+        this.#generation(event.generation_id).request = event.request
+        for (const id of event.input_ids) {
+          this.#set(id, { _tag: "Delivered", generationId: event.generation_id, request: event.request })
+        }
+        return
+      }
+      case "request.completed": {
+        const generation = this.#generation(event.generation_id)
+        generation.inputTokens += event.usage.inputTokens
+        generation.outputTokens += event.usage.outputTokens
+        return
+      }
+      case "input.completed": {
+        this.#generation(event.generation_id).uncompleted.delete(event.input_id)
+        const status = this.inputs.get(event.input_id)?.status
+        const request = status?._tag === "Delivered" ? (status.request ?? event.request) : event.request
+        return this.#set(event.input_id, { _tag: "Completed", generationId: event.generation_id, request })
+      }
+      case "steering.held": {
+        this.#unqueue(event.input_id)
+        const generationId = event.target_generation_id
+        return this.#set(event.input_id, { _tag: "Held", generationId, reason: event.reason })
+      }
+      case "steering.unknown": {
+        const generationId = event.target_generation_id
+        if (generationId !== null) {
+          this.#set(event.input_id, { _tag: "Unknown", generationId, reason: event.reason })
+        }
+        return
+      }
+      case "assistant.message": {
+        const generation = this.#generation(event.generation_id)
+        generation.textBefore = generation.text
+        generation.text = event.text
+        return
+      }
+      case "tool.requested": {
+        const generation = this.#generation(event.generation_id)
+        // Only a message without calls is an answer: the text that came with these calls was not.
+        generation.text = generation.textBefore
+        generation.calls.set(event.call_id, {
+          id: event.call_id,
+          providerId: event.provider_call_id,
+          name: event.tool,
+          request: event.request,
+          status: { _tag: "Requested" }
+        })
+        return
+      }
+      case "tools.admitted":
+        for (const id of event.call_ids) this.#call(event.generation_id, id, { _tag: "Admitted" })
+        return
+      case "tool.started":
+        return this.#call(event.generation_id, event.call_id, { _tag: "Started" })
+      case "tool.completed":
+        return this.#call(event.generation_id, event.call_id, { _tag: "Completed", isFailure: event.is_failure })
+      case "tool.failed":
+        return this.#call(event.generation_id, event.call_id, { _tag: "Failed", error: event.reason })
+      case "tool.denied":
+        return this.#call(event.generation_id, event.call_id, { _tag: "Denied", reason: event.reason })
+      case "tool.not_started":
+        return this.#call(event.generation_id, event.call_id, {
+          _tag: "NotStarted",
+          reason: event.reason,
+          ...(event.input_ids === undefined ? undefined : { inputIds: event.input_ids }),
+          ...(event.detail === undefined ? undefined : { detail: event.detail })
+        })
+      case "tool.interrupted":
+        return this.#call(event.generation_id, event.call_id, {
+          _tag: "Interrupted",
+          effects: event.effects,
+          cause: event.cause,
+          ...(event.result === undefined ? undefined : { outcome: event.result })
+        })
+      case "session.idle":
+        this.idleAnnounced = true
+        return
+      case "generation.resumed":
+      case "generation.parked":
+      case "stop.requested":
+      case "cancel.requested":
+      case "request.failed":
+      case "text.delta":
+      case "reasoning.delta":
+      case "input.accepted":
+      case "input.refused":
+      case "steering.accepted":
+      case "steering.applied":
+      case "steering.not_carried":
+      case "tool.approval_requested":
+      case "tool.progress":
+      case "checkpoint.saved":
+      case "pause.requested":
+      case "pause.effective":
+      case "pause.ended":
+      case "session.closed":
+      case "session.recovered":
+        return
+    }
+  }
+
+  #started(
+    event: Extract<
+      Event.SessionEvent,
+      { readonly type: "generation.started" | "generation.resumed" | "generation.parked" }
+    >
+  ): void {
+    const generation: GenerationState = {
+      id: event.generation_id,
+      initialInputIds: event.input_ids,
+      startedAt: event.time,
+      inputIds: [],
+      calls: new Map(),
+      uncompleted: new Set(),
+      request: 0,
+      inputTokens: 0,
+      outputTokens: 0,
+      text: "",
+      textBefore: "",
+      ended: undefined
+    }
+    this.generations.set(generation.id, generation)
+    this.active = generation
+    this.idleAnnounced = false
+    for (const id of event.input_ids) {
+      this.#unqueue(id)
+      generation.inputIds.push(id)
+      this.#set(id, { _tag: "Admitted", generationId: generation.id })
+    }
+  }
+
+  #generation(id: Ids.GenerationId): GenerationState {
+    const found = this.generations.get(id)
+    if (found === undefined) throw new Error(`the journal names generation ${id} before it starts`)
+    return found
+  }
+
+  #set(id: Ids.InputId, status: Receipt.InputStatus): void {
+    const found = this.inputs.get(id)
+    if (found !== undefined) found.status = status
+  }
+
+  #call(generation: Ids.GenerationId, id: Ids.ToolCallId, status: ToolCallStatus): void {
+    const calls = this.#generation(generation).calls
+    const found = calls.get(id)
+    if (found !== undefined) calls.set(id, { ...found, status })
+  }
+
+  #unqueue(id: Ids.InputId): void {
+    for (const list of [this.turns, this.queue]) {
+      const at = list.indexOf(id)
+      if (at >= 0) list.splice(at, 1)
+    }
+  }
+}
+
+/**
+ * The ids of a generation's inputs by what became of them: delivered, accepted and undelivered, unknown (L-E4).
+ *
+ * @category queries
+ * @since 0.1.0
+ */
+export const partition = (projection: Projection, generation: GenerationState) => {
+  const delivered: Array<Ids.InputId> = []
+  const undelivered: Array<Ids.InputId> = []
+  const unknown: Array<Ids.InputId> = []
+  for (const id of generation.inputIds) {
+    const status = projection.inputs.get(id)?.status
+    if (status?._tag === "Delivered" || status?._tag === "Completed") delivered.push(id)
+    else if (status?._tag === "Unknown") unknown.push(id)
+    else undelivered.push(id)
+  }
+  return { delivered, undelivered, unknown }
+}
+
+/**
+ * The report of an ended generation, or `undefined` while it lives.
+ *
+ * @category queries
+ * @since 0.1.0
+ */
+export const report = (projection: Projection, generation: GenerationState): GenerationReport | undefined => {
+  if (generation.ended === undefined) return undefined
+  const { error, outcome } = generation.ended
+  const { delivered, undelivered, unknown } = partition(projection, generation)
+  return {
+    id: generation.id,
+    outcome,
+    text: generation.text,
+    deliveredInputIds: delivered,
+    undeliveredInputIds: undelivered,
+    unknownInputIds: unknown,
+    tools: [...generation.calls.values()],
+    requests: generation.request,
+    usage: { inputTokens: generation.inputTokens, outputTokens: generation.outputTokens },
+    ...(error === undefined ? undefined : { error })
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * One conversation and its one owner, as a host sees it. Receipts, reports and statuses are the authority; events tell of
+ * them (L-V1).
+ *
+ * @since 0.1.0
+ */
+import { Effect, Option, type Stream } from "effect"
+import { Prompt } from "effect/ai"
+import * as Admission from "../boundary/Admission.ts"
+import type { SessionEvent } from "../domain/Event.ts"
+import type { ActiveGeneration, GenerationReport, SessionStatus, UnknownGeneration } from "../domain/Generation.ts"
+import type * as Ids from "../domain/Ids.ts"
+import type * as Input from "../domain/Input.ts"
+import type * as Receipt from "../domain/Receipt.ts"
+import { SessionError } from "../domain/SessionError.ts"
+import { establishNothing } from "../engine/ToolReconciler.ts"
+import type { Core, FollowUps } from "./Core.ts"
+import type { LiveSteering } from "./LiveSteering.ts"
+
+/**
+ * An input that was accepted and did not, or may not, have an effect, with its content: send it again as a new input, with
+ * `derivedFrom`, if it is still wanted (L-D5).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface HeldInput {
+  readonly input: Input.Input
+  readonly status: Extract<Receipt.InputStatus, { readonly _tag: "Held" | "Unknown" }>
+}
+
+/** @category models @since 0.1.0 */
+export interface ControlOptions {
+  /** `hold` also holds the queued follow-ups; they stay queued otherwise (L-C6). */
+  readonly followUps?: FollowUps
+}
+
+/** @category models @since 0.1.0 */
+export interface Session {
+  readonly id: Ids.SessionId
+  /** What this session can do live, by name. */
+  readonly capability: (name: "live.steering") => LiveSteering
+  /** Ordinary delivery, by the input's intent. */
+  readonly submit: (input: Input.Input) => Effect.Effect<Receipt.Receipt>
+  /** The generation whose terminal event is not yet published, if any. */
+  readonly generation: Effect.Effect<Option.Option<ActiveGeneration>>
+  /** The report of a generation once it has ended; of an ended one at once. */
+  readonly await: (id: Ids.GenerationId) => Effect.Effect<GenerationReport, UnknownGeneration | SessionError>
+  /** Returns when no generation lives and none is to be started. */
+  readonly awaitIdle: Effect.Effect<void, SessionError>
+  /** The current receipt of an accepted input. */
+  readonly receipt: (id: Ids.InputId) => Effect.Effect<Option.Option<Receipt.Receipt>>
+  /** How far an accepted input has come (L-F7). */
+  readonly input: (id: Ids.InputId) => Effect.Effect<Option.Option<Receipt.InputStatus>>
+  /** What is held or unknown, in admission order. */
+  readonly held: Effect.Effect<ReadonlyArray<HeldInput>>
+  /** Reads, and changes nothing (L-C1). */
+  readonly status: Effect.Effect<SessionStatus>
+  /** Lets what runs finish and starts nothing more (L-C5). */
+  readonly stop: (id: Ids.GenerationId, options?: ControlOptions) => Effect.Effect<Receipt.ControlReceipt>
+  /** Ends a generation; `await` answers when everything is settled (L-C4). */
+  readonly cancel: (id: Ids.GenerationId, options?: ControlOptions) => Effect.Effect<Receipt.ControlReceipt>
+  /** Every event after the sequence given (0: from the start), then the live ones; ends when the session closes (L-V2). */
+  readonly events: (options?: { readonly after?: number }) => Stream.Stream<SessionEvent, SessionError>
+  /** What the next request would carry. */
+  readonly context: Effect.Effect<Prompt.Prompt, SessionError>
+}
+
+/**
+ * The face of a core. One object a session; its operations close over nothing else.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (core: Core): Session => {
+  const { agent, journal } = core.engine
+  const { projection, sessionId } = journal
+  const liveSteering: LiveSteering = {
+    version: 1,
+    mode: agent.steering,
+    cancellable: false,
+    submit: (input, generationId) => core.submitAnchored(input, generationId)
+  }
+  return {
+    id: sessionId,
+    capability: () => liveSteering,
+    submit: (input) => core.submit(input),
+    generation: Effect.sync(() => Option.map(Option.fromUndefinedOr(core.live), active)),
+    await: (id) => core.await(id),
+    awaitIdle: core.awaitIdle,
+    receipt: (id) => Effect.sync(() => Option.fromUndefinedOr(projection.receipt(id))),
+    input: (id) => Effect.sync(() => Option.fromUndefinedOr(projection.inputs.get(id)?.status)),
+    held: Effect.sync(() => {
+      const found: Array<HeldInput> = []
+      for (const { input, status } of projection.inputs.values()) {
+        if (status._tag === "Held" || status._tag === "Unknown") found.push({ input, status })
+      }
+      return found
+    }),
+    status: Effect.sync(() => status(core)),
+    stop: (id, options) => core.stop(id, options?.followUps ?? "keep"),
+    cancel: (id, options) => core.cancel(id, options?.followUps ?? "keep"),
+    events: (options) => journal.stream(options?.after ?? 0),
+    context: Effect.suspend(() => {
+      const own = Effect.succeed(Prompt.fromMessages([...projection.messages]))
+      const { context } = core.engine
+      if (context === undefined) return own
+      return Effect.mapBoth(context.messages, {
+        onSuccess: (messages) => Prompt.fromMessages([...projection.messages, ...messages]),
+        onFailure: (error) =>
+          new SessionError({ sessionId, reason: { _tag: "StorageUnavailable", detail: String(error) } })
+      })
+    })
+  }
+}
+
+type Run = NonNullable<Core["live"]>
+
+const active = (run: Run): ActiveGeneration => {
+  const { id, initialInputIds, request, startedAt } = run.state
+  const [initialInputId] = initialInputIds
+  if (initialInputId === undefined) throw new Error(`generation ${id} started with no input`)
+  return { id, initialInputId, startedAt, request }
+}
+
+const status = (core: Core): SessionStatus => {
+  const { agent, context, journal, reconciler } = core.engine
+  const { projection, sequence, sessionId } = journal
+  const { live } = core
+  return {
+    sessionId,
+    agent: agent.name,
+    closed: core.closed,
+    generation:
+      live === undefined
+        ? null
+        : {
+            ...active(live),
+            phase: live.phase,
+            pendingInputIds: Admission.pending(live.admission).map((input) => input.id)
+          },
+    queuedInputIds: [...projection.turns, ...projection.queue],
+    pauses: [],
+    identities: { used: projection.inputs.size, limit: core.limits.identities },
+    sequence,
+    evidence: {
+      durable: false,
+      context: context === undefined ? "journal" : "own-store",
+      reconciler: reconciler !== establishNothing
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * What becomes of a submitted input, decided purely and in the order of the contract: shape, identity, anchor, capacity, and only
+ * then admission (L-A2). A refusal leaves no trace.
+ *
+ * @since 0.1.0
+ */
+import * as Admission from "../boundary/Admission.ts"
+import * as Ids from "../domain/Ids.ts"
+import * as Input from "../domain/Input.ts"
+import type { Limits } from "../domain/Limits.ts"
+import type * as Receipt from "../domain/Receipt.ts"
+import type { Run } from "../engine/Engine.ts"
+import type { Projection } from "../ledger/Projection.ts"
+
+/**
+ * What a decision looks at. `live` is the generation whose terminal event has not been published.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface View {
+  readonly limits: Limits
+  readonly projection: Projection
+  readonly live: Run | undefined
+  readonly closed: boolean
+  readonly steering: "request_boundary" | "unavailable"
+}
+
+/**
+ * `Join` binds the input to the live generation's next boundary, `Start` starts a generation with it, `Enqueue` lets it wait.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Decision =
+  | { readonly _tag: "Refuse"; readonly receipt: Receipt.Refusal }
+  | { readonly _tag: "Known"; readonly receipt: Receipt.Accepted }
+  | { readonly _tag: "Join"; readonly run: Run }
+  | { readonly _tag: "Start" }
+  | { readonly _tag: "Enqueue" }
+
+const refuse = (
+  inputId: string,
+  generationId: string | null,
+  reason: Receipt.RefusalReason,
+  more: { readonly actual?: Ids.GenerationId | null; readonly detail?: string } = {}
+): Decision => ({
+  _tag: "Refuse",
+  receipt: { accepted: false, inputId, generationId, disposition: "refused", reason, ...more }
+})
+
+const idOf = (input: unknown): string => {
+  const id: unknown = typeof input === "object" && input !== null && "id" in input ? input.id : undefined
+  return typeof id === "string" ? id : String(id)
+}
+
+/** Shape, then identity: what every submission meets first (L-I1). */
+const known = (view: View, input: Input.Input, anchor: Ids.GenerationId | null): Decision | undefined => {
+  const detail = Input.invalid(input, view.limits)
+  if (detail !== undefined) return refuse(idOf(input), anchor, "invalid-input", { detail })
+  const found = view.projection.inputs.get(input.id)
+  if (found === undefined) return undefined
+  const receipt = view.projection.receipt(input.id)
+  if (receipt !== undefined && found.anchor === anchor && Input.same(found.input, input)) {
+    return { _tag: "Known", receipt }
+  }
+  const detail2 =
+    found.anchor === anchor
+      ? "this id was accepted before with other content"
+      : `this id was accepted before with the anchor ${found.anchor ?? "none"}`
+  return refuse(input.id, anchor, "identity-conflict", { detail: detail2 })
+}
+
+const full = (view: View, input: Input.Input, anchor: Ids.GenerationId | null, run?: Run): Decision | undefined => {
+  const { limits, projection } = view
+  if (projection.inputs.size >= limits.identities) {
+    const detail = `this session has accepted ${limits.identities} inputs, which is its limit; open another`
+    return refuse(input.id, anchor, "identities-exhausted", { detail })
+  }
+  if (run !== undefined && Admission.pending(run.admission).length >= limits.pendingSteering) {
+    const detail = `${limits.pendingSteering} corrections are pending; wait for the next request`
+    return refuse(input.id, anchor, "queue-full", { detail })
+  }
+  if (run === undefined && projection.queue.length + projection.turns.length >= limits.queued) {
+    const detail = `${limits.queued} inputs are queued; wait for the next generation`
+    return refuse(input.id, anchor, "queue-full", { detail })
+  }
+  return undefined
+}
+
+/**
+ * Steering anchored to one generation: it joins that generation or is refused, and never starts one (L-A3, L-A4).
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const anchored = (view: View, input: Input.Input, generationId: Ids.GenerationId): Decision => {
+  if (!Ids.isId(generationId)) {
+    const detail = "a generation id is 1 to 128 printable ASCII characters"
+    return refuse(idOf(input), null, "invalid-input", { detail })
+  }
+  const early = known(view, input, generationId)
+  if (early !== undefined) return early
+  if (input.intent !== "steer") {
+    return refuse(input.id, generationId, "invalid-input", { detail: "only a steer can be anchored to a generation" })
+  }
+  if (view.steering === "unavailable") return refuse(input.id, generationId, "unavailable")
+  const { live } = view
+  const actual = live?.id ?? null
+  if (live === undefined) {
+    return refuse(input.id, generationId, view.closed ? "session-closed" : "no-active-generation", { actual })
+  }
+  if (live.id !== generationId) return refuse(input.id, generationId, "generation-mismatch", { actual })
+  if (Admission.get(live.admission)._tag === "Closed") {
+    return refuse(input.id, generationId, view.closed ? "session-closed" : "admission-closed", { actual })
+  }
+  return full(view, input, generationId, live) ?? { _tag: "Join", run: live }
+}
+
+/**
+ * Ordinary delivery, by intent (L-F1, L-F2, L-F5).
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const ordinary = (view: View, input: Input.Input): Decision => {
+  const early = known(view, input, null)
+  if (early !== undefined) return early
+  if (view.closed) return refuse(input.id, null, "session-closed")
+  const { live, projection } = view
+  const idle = live === undefined && projection.turns.length === 0 && projection.queue.length === 0
+  switch (input.intent) {
+    case "prompt":
+      if (!idle) return refuse(input.id, null, "busy", { actual: live?.id ?? null })
+      return full(view, input, null) ?? { _tag: "Start" }
+    case "steer": {
+      if (live !== undefined && Admission.get(live.admission)._tag === "Open") {
+        if (view.steering === "unavailable") return refuse(input.id, null, "unavailable", { actual: live.id })
+        return full(view, input, null, live) ?? { _tag: "Join", run: live }
+      }
+      return full(view, input, null) ?? { _tag: idle ? "Start" : "Enqueue" }
+    }
+    case "follow-up":
+    case "collect":
+      return full(view, input, null) ?? { _tag: idle ? "Start" : "Enqueue" }
+  }
+}
