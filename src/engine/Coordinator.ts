@@ -37,23 +37,21 @@ export const make = (
     let current: Fiber.Fiber<unknown, unknown> | undefined
     let idle = false
     let idlers: Array<() => void> = []
-    const rest = Effect.suspend(() => {
+    const rest = (): void => {
       idle = true
       const waiting = idlers
       idlers = []
       if (waiting.length > 0) dispatcher.scheduleTask(() => waiting.forEach((resume) => resume()), 0)
-      return Effect.map(Queue.take(bell), () => {
-        idle = false
-      })
-    })
+    }
     const owner = Effect.gen(function* () {
       while (true) {
         const work = next()
         if (work === undefined) {
-          yield* rest
+          // In the step that found nothing: a ring between the two would be taken for idleness.
+          rest()
+          yield* Queue.take(bell)
           continue
         }
-        idle = false
         // The work makes itself known as its first act: an interrupt cannot find it running and unknown.
         const known = Effect.withFiber<void>((fiber) => {
           current = fiber
