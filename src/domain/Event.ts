@@ -111,7 +111,7 @@ export const SessionEvent = Schema.Union([
   }),
   inGeneration(["tools.admitted"], { request, call_ids: Schema.Array(Ids.ToolCallId) }),
   inGeneration(["tool.requested"], { ...call, params: Schema.Json }),
-  inGeneration(["tool.approval_requested"], { ...call, reason: Schema.String }),
+  inGeneration(["tool.approval_requested"], { ...call, reason: Schema.String, params: Schema.Json }),
   inGeneration(["tool.started"], call),
   inGeneration(["tool.progress"], { ...call, result: Schema.Json }),
   inGeneration(["tool.completed"], { ...call, result: Schema.Json, is_failure: Schema.Boolean }),
@@ -131,10 +131,16 @@ export const SessionEvent = Schema.Union([
     result: Schema.optionalKey(Schema.Json)
   }),
   inGeneration(["checkpoint.saved"], { request }),
-  inSession(["pause.requested", "pause.effective", "pause.ended"], {
+  inSession(["pause.requested"], {
     until: ResumeCondition,
     scope: Schema.optionalKey(ToolScope),
-    unmet: Schema.optionalKey(Schema.Array(ResumeCondition))
+    unmet: Schema.Array(ResumeCondition)
+  }),
+  // `requested` is the sequence of the pause's own `pause.requested`.
+  inSession(["pause.effective", "pause.ended"], {
+    requested: Schema.Int,
+    until: ResumeCondition,
+    scope: Schema.optionalKey(ToolScope)
   }),
   inSession(["session.idle", "session.closed"], {}),
   inSession(["session.recovered"], { lost_generation_id: Schema.optionalKey(Ids.GenerationId) })

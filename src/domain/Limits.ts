@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import { Context } from "effect"
+import { Context, Duration } from "effect"
 
 /**
  * Counts are inputs; `textLength` is in UTF-16 code units, `fileBytes` and `metadataBytes` in bytes.
@@ -24,6 +24,14 @@ export interface Limits {
   readonly metadataDepth: number
   /** Names in one scope. */
   readonly scopeNames: number
+  /** Pauses of one session that have not ended. */
+  readonly pauses: number
+  /** UTF-16 code units of one tool result; a longer one keeps its head, its tail and its size. */
+  readonly toolResultLength: number
+  /** How long a collect waits for a compatible neighbour (L-F3). */
+  readonly collectDebounce: Duration.Duration
+  /** Collects merged into one generation at most (L-F3). */
+  readonly collectCap: number
 }
 
 /**
@@ -41,6 +49,10 @@ export const Limits = Context.Reference<Limits>("midcourse/domain/Limits", {
     fileBytes: 8 * 1024 * 1024,
     metadataBytes: 8 * 1024,
     metadataDepth: 8,
-    scopeNames: 64
+    scopeNames: 64,
+    pauses: 64,
+    toolResultLength: 64_000,
+    collectDebounce: Duration.millis(500),
+    collectCap: 20
   })
 })

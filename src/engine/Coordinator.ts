@@ -22,14 +22,22 @@ export interface Coordinator {
 }
 
 /**
- * Starts the owner in the scope. `next` answers the next piece of work, in one synchronous step, or `undefined`. Work is forked
+ * A piece of work; `later` when there will be some without a further ring of the host's; `idle` when there is none.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Next = Effect.Effect<void> | "later" | "idle"
+
+/**
+ * Starts the owner in the scope. `next` answers in one synchronous step. Work is forked
  * uninterruptible and started in the step that took it: what ends it must be inside it.
  *
  * @category constructors
  * @since 0.1.0
  */
 export const make = (
-  next: () => Effect.Effect<void> | undefined,
+  next: () => Next,
   dispatcher: Scheduler.SchedulerDispatcher
 ): Effect.Effect<Coordinator, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -46,9 +54,9 @@ export const make = (
     const owner = Effect.gen(function* () {
       while (true) {
         const work = next()
-        if (work === undefined) {
+        if (work === "idle" || work === "later") {
           // In the step that found nothing: a ring between the two would be taken for idleness.
-          rest()
+          if (work === "idle") rest()
           yield* Queue.take(bell)
           continue
         }

@@ -10,9 +10,12 @@ import type * as ContextStore from "../boundary/ContextStore.ts"
 import type { Agent, Tools } from "../domain/Agent.ts"
 import type { Outcome, Phase } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
+import type { Limits } from "../domain/Limits.ts"
+import type { Decision } from "../ledger/Entry.ts"
 import type { Journal } from "../ledger/Journal.ts"
 import type { GenerationState } from "../ledger/Projection.ts"
 import type * as Checkpointer from "./Checkpointer.ts"
+import type * as ContextPreparation from "./ContextPreparation.ts"
 import type * as ToolPolicy from "./ToolPolicy.ts"
 import type * as ToolReconciler from "./ToolReconciler.ts"
 import type { ToolRunner } from "./ToolRunner.ts"
@@ -31,7 +34,11 @@ export interface Engine {
   readonly policy: ToolPolicy.Service
   readonly reconciler: ToolReconciler.Service
   readonly checkpointer: Checkpointer.Service
+  readonly preparation: ContextPreparation.Service
+  readonly limits: Limits
   readonly grace: Duration.Duration
+  /** Called when work has come to rest: a pause that waited for it may take effect. */
+  readonly rested: () => void
 }
 
 /**
@@ -47,7 +54,25 @@ export interface Run {
   phase: Phase
   /** The inputs that the request now under way is the first to carry (L-B5). */
   carriedFirst: ReadonlyArray<Ids.InputId>
+  /** The inputs already reported as not carried (L-P1). */
+  readonly notCarried: Set<Ids.InputId>
+  /** Calls whose handlers run, with their tools' names. */
+  readonly running: Map<Ids.ToolCallId, string>
+  /** Calls that wait for the host's answer, with the answer once it is given (L-T13). */
+  readonly asking: Map<Ids.ToolCallId, Decision | undefined>
 }
+
+/** @category constructors @since 0.1.0 */
+export const makeRun = (state: GenerationState, admission: Admission.Admission): Run => ({
+  id: state.id,
+  state,
+  admission,
+  phase: { _tag: "Starting" },
+  carriedFirst: [],
+  notCarried: new Set(),
+  running: new Map(),
+  asking: new Map()
+})
 
 /**
  * How the run ends, once that is decided.

@@ -6,7 +6,7 @@
  * @since 0.1.0
  */
 import { Clock, Duration, Effect, Exit, Queue, Schedule } from "effect"
-import type { AiError, Response } from "effect/ai"
+import { type AiError, Prompt, type Response } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
@@ -14,11 +14,14 @@ import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import * as Checkpointer from "./Checkpointer.ts"
+import * as ContextPreparation from "./ContextPreparation.ts"
 import * as Ending from "./Ending.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
+import * as Gate from "./Gate.ts"
 import * as Request from "./Request.ts"
 import type { Gathered } from "./Response.ts"
 import * as ToolBatch from "./ToolBatch.ts"
+import { notStartedBy } from "./ToolDecision.ts"
 import { describe } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
 
@@ -47,18 +50,22 @@ type Restore = Supervised.Restore
 const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
   let backoff: Backoff | undefined
   let first = true
+  let continues = false
   while (closing(live) === undefined) {
     if (live.state.request >= engine.agent.maxRequests) {
       return yield* Ending.close(engine, live, Ending.exhausted)
     }
+    yield* gate(engine, live, restore)
+    if (closing(live) !== undefined) return
     yield* boundary(engine, live, first, restore)
     first = false
     if (closing(live) !== undefined) return
-    const responded = yield* request(engine, live, restore)
+    const responded: Request.Responded | undefined = yield* request(engine, live, continues, restore)
     if (responded === undefined) return
     switch (responded._tag) {
       case "Complete": {
         backoff = undefined
+        continues = responded.reason === "pause" && responded.gathered.calls.length === 0
         yield* complete(engine, live, responded.gathered, responded.reason, restore)
         break
       }
@@ -93,6 +100,16 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
         yield* abandon(engine, live, gathered, [entry], restore)
       }
     }
+  }
+})
+
+/** Waits while all work is paused: the pause takes effect here, and inputs accepted meanwhile stay queued (L-C2). */
+const gate = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
+  while (Gate.isPaused(engine.journal.projection) && closing(live) === undefined) {
+    live.phase = { _tag: "Paused" }
+    engine.rested()
+    const waited = yield* Effect.exit(restore(Queue.take(live.admission.bell)))
+    if (Exit.isFailure(waited)) return yield* Ending.interrupted(engine, live)
   }
 })
 
@@ -144,7 +161,7 @@ const uncarried = (engine: Engine, live: Run): ReadonlyArray<Ids.InputId> => {
   return ids
 }
 
-const request = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
+const request = Effect.fnUntraced(function* (engine: Engine, live: Run, continues: boolean, restore: Restore) {
   const conversation = yield* Transcript.read(engine, restore)
   if (conversation._tag !== "Ended") {
     yield* Ending.interrupted(engine, live)
@@ -155,15 +172,93 @@ const request = Effect.fnUntraced(function* (engine: Engine, live: Run, restore:
     yield* Ending.close(engine, live, Ending.failed({ kind: "context", message }))
     return undefined
   }
-  // Looked at in the step that commits the request: what has ended starts nothing more (L-C5).
-  if (closing(live) !== undefined) return undefined
   const number = live.state.request + 1
+  const fresh = uncarried(engine, live)
+  const messages = yield* prepare(engine, live, conversation.exit.value, fresh, continues, restore)
+  // Looked at in the step that commits the request: what has ended starts nothing more (L-C5).
+  if (messages === undefined || closing(live) !== undefined) return undefined
   live.phase = { _tag: "Requesting", request: number }
-  live.carriedFirst = uncarried(engine, live)
+  const started: Array<Entry> = []
+  if (messages === conversation.exit.value) live.carriedFirst = fresh
+  else {
+    const present = ContextPreparation.carried(messages)
+    live.carriedFirst = fresh.filter((id) => present.has(id))
+    started.push(...notCarried(live, fresh, present, number))
+  }
   yield* engine.journal.commit([
-    { type: "request.started", generation_id: live.id, request: number, input_ids: live.carriedFirst }
+    { type: "request.started", generation_id: live.id, request: number, input_ids: live.carriedFirst },
+    ...started
   ])
-  return yield* Request.send(engine, live, number, conversation.exit.value, restore)
+  return yield* Request.send(engine, live, number, messages, restore)
+})
+
+/** What preparation dropped is said once, for the first request that lacks it, and never claimed as carried (L-P1). */
+const notCarried = (
+  live: Run,
+  fresh: ReadonlyArray<Ids.InputId>,
+  present: ReadonlySet<Ids.InputId>,
+  number: number
+): ReadonlyArray<Entry> =>
+  fresh
+    .filter((id) => !present.has(id) && !live.notCarried.has(id))
+    .map((id): Entry => {
+      live.notCarried.add(id)
+      return {
+        type: "steering.not_carried",
+        generation_id: live.id,
+        input_id: id,
+        target_generation_id: live.id,
+        reason: "dropped-by-preparation",
+        cause: "preparation",
+        request: number
+      }
+    })
+
+/** The messages to send: the conversation, or what the host's preparation made of it, once that is found sendable. */
+const prepare = Effect.fnUntraced(function* (
+  engine: Engine,
+  live: Run,
+  messages: ReadonlyArray<Prompt.Message>,
+  fresh: ReadonlyArray<Ids.InputId>,
+  continues: boolean,
+  restore: Restore
+) {
+  if (engine.preparation === ContextPreparation.identity) return messages
+  const number = live.state.request + 1
+  live.phase = { _tag: "Preparing", request: number }
+  const prompt = Prompt.fromMessages([...messages])
+  const info = {
+    sessionId: engine.journal.sessionId,
+    generationId: live.id,
+    request: number,
+    uncarried: fresh
+  }
+  const prepared = yield* Supervised.run(
+    Effect.suspend(() => engine.preparation(prompt, info)),
+    restore,
+    engine.grace
+  )
+  if (prepared._tag !== "Ended") {
+    yield* Ending.interrupted(engine, live)
+    return undefined
+  }
+  if (Exit.isFailure(prepared.exit)) {
+    const message = `the context preparation failed: ${describe(prepared.exit.cause)}`
+    yield* Ending.close(engine, live, Ending.failed({ kind: "preparation", message }))
+    return undefined
+  }
+  if (prepared.exit.value === prompt) return messages
+  const { content } = prepared.exit.value
+  const [initial] = live.state.initialInputIds
+  const fault = ContextPreparation.fault(content, initial === undefined ? [] : [initial], continues)
+  if (fault !== undefined) {
+    const message = `the context preparation gave a prompt that cannot be sent: ${fault}`
+    yield* Ending.close(engine, live, Ending.failed({ kind: "invalid-prompt", message }))
+    return undefined
+  }
+  // The provider's memory of a response is of the prefix it was sent, and this may be another (L-P4).
+  engine.tracker?.clearUnsafe()
+  return content
 })
 
 const complete = Effect.fnUntraced(function* (
@@ -214,7 +309,7 @@ const refusalOf = (engine: Engine, live: Run, reason: Response.FinishReason) => 
     return { _tag: "NotStarted", reason: "invalid", detail } as const
   }
   const end = closing(live)
-  if (end !== undefined) return ToolBatch.notStartedBy(end)
+  if (end !== undefined) return notStartedBy(end)
   return live.state.request >= engine.agent.maxRequests
     ? ({ _tag: "NotStarted", reason: "budget" } as const)
     : undefined
@@ -285,7 +380,7 @@ const abandon = Effect.fnUntraced(function* (
       : [{ type: "assistant.message", generation_id: live.id, request: number, text: gathered.text }]
   yield* Transcript.append(engine, live, [...entries, ...said, ...requested.entries], gathered.message, restore)
   if (requested.calls.length > 0) {
-    yield* ToolBatch.run(engine, live, number, requested.calls, ToolBatch.notStartedBy(end), restore)
+    yield* ToolBatch.run(engine, live, number, requested.calls, notStartedBy(end), restore)
   }
 })
 

@@ -4,7 +4,9 @@
  * call in the order requested, whatever happens.
  *
  * ```
- * Waiting ─ launch ──────────────→ Running ─ exit ──────→ Ended
+ *   ┌── allowed ── Asking ── denied, withdrawn ──→ Ended(denied, not started)
+ *   ↓                ↑ ask
+ * Waiting ─ launch ─┴────────────→ Running ─ exit ──────→ Ended
  *    │                                └─ cut, then grace ──→ Ended(interrupted)
  *    └─ withheld, denied, invalid, run closed ──────────────→ Ended(not started)
  * ```
@@ -16,101 +18,21 @@ import type { Schema } from "effect"
 import { Prompt, Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Supervised from "../boundary/Supervised.ts"
-import type { OnCorrection } from "../domain/Agent.ts"
 import type { EventCause } from "../domain/EventCause.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type * as ToolCall from "../domain/ToolCall.ts"
 import * as Uncancellable from "../domain/Uncancellable.ts"
+import type { Phase } from "../domain/Generation.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import { closing, type Engine, isCutting, type Run } from "./Engine.ts"
 import * as Ending from "./Ending.ts"
+import * as Gate from "./Gate.ts"
 import { paramsJson, type RequestedCall } from "./Response.ts"
+import { decide, type NotStarted, type State } from "./ToolDecision.ts"
 import * as ToolPolicy from "./ToolPolicy.ts"
 import * as ToolResult from "./ToolResult.ts"
-import { toJson, type Outcome } from "./ToolRunner.ts"
+import { mayNeedApproval, toJson, type Outcome } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
-
-/**
- * Where one call stands. `verdict` is the policy's, once it has been asked.
- *
- * @category models
- * @since 0.1.0
- */
-export type State =
-  | { readonly _tag: "Waiting"; readonly verdict: "unasked" | "allowed" }
-  | { readonly _tag: "Running" }
-  | { readonly _tag: "Ended" }
-
-/** @category models @since 0.1.0 */
-export interface View {
-  readonly calls: ReadonlyArray<{ readonly name: string; readonly state: State }>
-  readonly concurrency: number
-  readonly onCorrection: OnCorrection
-  readonly closing: Admission.Closing | undefined
-  readonly affecting: (tool: string) => ReadonlyArray<Ids.InputId>
-}
-
-/**
- * What is to happen to the call at `index`.
- *
- * @category models
- * @since 0.1.0
- */
-export type Transition =
-  | { readonly _tag: "Withhold"; readonly index: number; readonly status: NotStarted }
-  | { readonly _tag: "Consult"; readonly index: number }
-  | { readonly _tag: "Launch"; readonly index: number }
-
-type NotStarted = Extract<ToolCall.ToolCallStatus, { readonly _tag: "NotStarted" }>
-
-/**
- * Why a run that is ending launches nothing more.
- *
- * @category decisions
- * @since 0.1.0
- */
-export const notStartedBy = (end: Admission.Closing): NotStarted => {
-  switch (end.outcome) {
-    case "cancelled":
-      return { _tag: "NotStarted", reason: end.cause === "close" ? "closed" : "cancelled" }
-    case "exhausted":
-      return { _tag: "NotStarted", reason: "budget" }
-    case "failed":
-      return { _tag: "NotStarted", reason: "failed" }
-    case "stopped":
-    case "finished":
-      return { _tag: "NotStarted", reason: "stopped" }
-  }
-}
-
-/**
- * What happens next. A run that is ending and a pending correction withhold calls; what is left is launched in the order
- * requested as slots are free, each call once its policy has allowed it (L-T3, L-T4, L-T5).
- *
- * @category decisions
- * @since 0.1.0
- */
-export const decide = (view: View): ReadonlyArray<Transition> => {
-  const transitions: Array<Transition> = []
-  let free = view.concurrency
-  for (const call of view.calls) if (call.state._tag === "Running") free--
-  view.calls.forEach((call, index) => {
-    if (call.state._tag !== "Waiting") return
-    if (view.closing !== undefined) {
-      transitions.push({ _tag: "Withhold", index, status: notStartedBy(view.closing) })
-      return
-    }
-    const inputIds = view.onCorrection === "withhold" ? view.affecting(call.name) : []
-    if (inputIds.length > 0) {
-      transitions.push({ _tag: "Withhold", index, status: { _tag: "NotStarted", reason: "steering", inputIds } })
-      return
-    }
-    if (free <= 0) return
-    free--
-    transitions.push({ _tag: call.state.verdict === "allowed" ? "Launch" : "Consult", index })
-  })
-  return transitions
-}
 
 /** One call as the loop holds it. */
 class Call {
@@ -221,14 +143,22 @@ export const run = Effect.fnUntraced(function* (
   const concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
   const entries: Array<Entry> = []
 
-  const end = (call: Call, entry: Entry, isFailure: boolean, result: Schema.Json, output?: Outcome) => {
+  const end: End = (call, entry, isFailure, result, modelOutput) => {
     call.state = { _tag: "Ended" }
-    const modelOutput = output?._tag === "Completed" ? output.modelOutput : undefined
+    live.running.delete(call.id)
+    live.asking.delete(call.id)
     call.answer = ToolResult.part(call, isFailure, result, modelOutput)
     entries.push(entry)
   }
   const endUnstarted = (call: Call, status: NotStarted) =>
     end(call, notStarted(live, request, call, status), true, ToolResult.explain(status))
+  const endDenied = (call: Call, reason: string) =>
+    end(
+      call,
+      { type: "tool.denied", ...keys(live, request, call), reason },
+      true,
+      ToolResult.explain({ _tag: "Denied", reason })
+    )
 
   for (const call of calls) {
     if (refusal !== undefined) endUnstarted(call, refusal)
@@ -237,6 +167,7 @@ export const run = Effect.fnUntraced(function* (
 
   while (true) {
     for (const call of calls) {
+      if (call.state._tag === "Asking") call.state = { _tag: "Asking", decision: live.asking.get(call.id) }
       if (call.state._tag !== "Running") continue
       if (call.exit !== undefined || call.overdue) yield* reap(engine, live, request, call, end)
       else if (isCutting(closing(live))) yield* cut(engine, live, call)
@@ -246,17 +177,30 @@ export const run = Effect.fnUntraced(function* (
       concurrency,
       onCorrection: agent.onCorrection,
       closing: closing(live),
-      affecting: (tool) => Admission.affecting(live.admission, tool)
+      affecting: (tool) => Admission.affecting(live.admission, tool),
+      pause: (tool) => Gate.onTool(journal.projection, tool)
     })
     const launched: Array<Call> = []
     let consult: Call | undefined
     for (const transition of transitions) {
       const call = calls[transition.index]
       if (call === undefined) continue
-      if (transition._tag === "Withhold") endUnstarted(call, transition.status)
-      else if (transition._tag === "Launch") launched.push(call)
-      else consult ??= call
+      switch (transition._tag) {
+        case "Withhold":
+          endUnstarted(call, transition.status)
+          break
+        case "Deny":
+          endDenied(call, transition.reason)
+          break
+        case "Launch":
+          launched.push(call)
+          break
+        case "Consult":
+          consult ??= call
+      }
     }
+    // A wave is launched whole: who else may be in it is asked first (L-T4).
+    if (consult !== undefined) launched.length = 0
     if (launched.length > 0) {
       entries.push({
         type: "tools.admitted",
@@ -266,6 +210,8 @@ export const run = Effect.fnUntraced(function* (
       })
       for (const call of launched) {
         call.state = { _tag: "Running" }
+        live.asking.delete(call.id)
+        live.running.set(call.id, call.name)
         entries.push({ type: "tool.started", ...keys(live, request, call) })
       }
     }
@@ -275,19 +221,40 @@ export const run = Effect.fnUntraced(function* (
       if (!Exit.isExit(written)) yield* written
     }
     for (const call of launched) launch(engine, live, request, call)
+    engine.rested()
     if (consult !== undefined) {
-      yield* judge(engine, live, request, consult, end, restore)
+      const verdict = yield* judge(engine, live, request, consult, restore)
+      if (verdict?._tag === "Allow") consult.state = { _tag: "Waiting", verdict: "allowed" }
+      else if (verdict?._tag === "Deny") endDenied(consult, verdict.reason)
+      else if (verdict?._tag === "Ask") {
+        consult.state = { _tag: "Asking", decision: undefined }
+        live.asking.set(consult.id, undefined)
+        entries.push({
+          type: "tool.approval_requested",
+          ...keys(live, request, consult),
+          reason: verdict.question,
+          params: paramsJson(consult.params)
+        })
+      }
       continue
     }
-    if (calls.some((call) => call.state._tag === "Running" && call.exit === undefined && !call.overdue)) {
-      yield* changed(engine, live, restore)
-    } else if (calls.every((call) => call.state._tag === "Ended") && entries.length === 0) {
-      break
-    }
+    if (entries.length > 0) continue
+    if (calls.every((call) => call.state._tag === "Ended")) break
+    if (calls.some((call) => call.state._tag === "Running" && (call.exit !== undefined || call.overdue))) continue
+    live.phase = waitingPhase(engine, live, request)
+    engine.rested()
+    yield* changed(engine, live, restore)
+    live.phase = { _tag: "RunningTools", request }
   }
   const answers = calls.flatMap((call) => (call.answer === undefined ? [] : [call.answer]))
   return yield* Transcript.append(engine, live, [], Prompt.toolMessage({ content: answers }), restore)
 })
+
+/** A waiting approval is not running (L-T13): with nothing else under way, a paused batch is at rest. */
+const waitingPhase = (engine: Engine, live: Run, request: number): Phase =>
+  live.running.size === 0 && Gate.isPaused(engine.journal.projection)
+    ? { _tag: "Paused" }
+    : { _tag: "RunningTools", request }
 
 /** Unknown tools and invalid parameters are answered as data before anything is launched (L-T6). */
 const check = Effect.fnUntraced(function* (
@@ -305,37 +272,42 @@ const check = Effect.fnUntraced(function* (
   }
   call.tool = tool
   call.decoded = decoded.success
-  if (engine.policy === ToolPolicy.allowAll) call.state = { _tag: "Waiting", verdict: "allowed" }
+  if (engine.policy === ToolPolicy.allowAll && !mayNeedApproval(tool)) call.state = { _tag: "Waiting", verdict: "allowed" }
 })
 
-type End = (call: Call, entry: Entry, isFailure: boolean, result: Schema.Json, output?: Outcome) => void
+type End = (
+  call: Call,
+  entry: Entry,
+  isFailure: boolean,
+  result: Schema.Json,
+  modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart>
+) => void
 
-/** Asks the policy; a policy that dies denies. The pending corrections are looked at again before the launch. */
+/**
+ * Asks the policy and the tool itself, whose own question the policy may not relax (L-T11); one that dies denies. The pending
+ * corrections are looked at again before the launch. `undefined` when the run was cut meanwhile.
+ */
 const judge = Effect.fnUntraced(function* (
   engine: Engine,
   live: Run,
   request: number,
   call: Call,
-  end: End,
   restore: Supervised.Restore
 ) {
   const info = { sessionId: engine.journal.sessionId, generationId: live.id }
-  const asked = yield* Supervised.run(engine.policy(described(call, request), info), restore, engine.grace)
-  if (asked._tag !== "Ended") return yield* Ending.interrupted(engine, live)
-  const verdict: ToolPolicy.Verdict = Exit.isSuccess(asked.exit)
-    ? asked.exit.value
-    : ToolPolicy.deny("the policy failed, so the call was not allowed")
-  switch (verdict._tag) {
-    case "Allow":
-      call.state = { _tag: "Waiting", verdict: "allowed" }
-      return
-    case "Deny":
-    case "Ask": {
-      const reason = verdict._tag === "Deny" ? verdict.reason : verdict.question
-      const entry: Entry = { type: "tool.denied", ...keys(live, request, call), reason }
-      return end(call, entry, true, ToolResult.explain({ _tag: "Denied", reason }))
-    }
+  const question = engine.policy(described(call, request), info)
+  const asked = yield* Supervised.run(
+    Effect.zip(question, call.tool === undefined ? Effect.succeed(false) : engine.tools.needsApproval(call.tool, call.decoded, call.providerId, engine.journal.projection.messages)),
+    restore,
+    engine.grace
+  )
+  if (asked._tag !== "Ended") {
+    yield* Ending.interrupted(engine, live)
+    return undefined
   }
+  if (Exit.isFailure(asked.exit)) return ToolPolicy.deny("the policy failed, so the call was not allowed")
+  const [verdict, needsApproval] = asked.exit.value
+  return verdict._tag === "Allow" && needsApproval ? ToolPolicy.ask(`may ${call.name} be run?`) : verdict
 })
 
 const described = (call: Call, request: number): ToolPolicy.ToolCall => ({
@@ -391,11 +363,18 @@ const reap = Effect.fnUntraced(function* (engine: Engine, live: Run, request: nu
     call.exit === undefined || Exit.isFailure(call.exit) ? { _tag: "Interrupted" } : call.exit.value
   switch (output._tag) {
     case "Completed": {
-      const { isFailure, result } = output
-      return end(call, { type: "tool.completed", ...base, result, is_failure: isFailure }, isFailure, result, output)
+      const { isFailure } = output
+      const result = ToolResult.bound(output.result, engine.limits.toolResultLength)
+      return end(
+        call,
+        { type: "tool.completed", ...base, result, is_failure: isFailure },
+        isFailure,
+        result,
+        output.modelOutput
+      )
     }
     case "Failed": {
-      const { error } = output
+      const error = String(ToolResult.bound(output.error, engine.limits.toolResultLength))
       return end(
         call,
         { type: "tool.failed", ...base, reason: error },

@@ -72,6 +72,22 @@ export const explain = (status: ToolCall.ToolCallStatus): string => {
 }
 
 /**
+ * A result no longer than the limit; a longer one keeps its head, its tail and its size, and says what was left out.
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const bound = (result: Schema.Json, limit: number): Schema.Json => {
+  const text = typeof result === "string" ? result : JSON.stringify(result)
+  if (text.length <= limit) return result
+  const half = Math.floor(limit / 2)
+  // A cut between the halves of a surrogate pair would leave text that no store takes.
+  const head = text.slice(0, half).toWellFormed()
+  const tail = text.slice(text.length - half).toWellFormed()
+  return `${head}\n[… ${text.length - 2 * half} of ${text.length} characters are left out here …]\n${tail}`
+}
+
+/**
  * One part of the tool message that answers a response.
  *
  * @category conversions

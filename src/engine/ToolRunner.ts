@@ -85,6 +85,21 @@ export class ToolRunner {
     }).pipe(Effect.catchCause((cause) => Effect.succeed(outcomeOf(cause))))
   }
 
+  /** Whether the tool itself asks for approval of these parameters (L-T11). */
+  needsApproval(
+    tool: Tool.Any,
+    params: unknown,
+    toolCallId: string,
+    messages: ReadonlyArray<Prompt.Message>
+  ): Effect.Effect<boolean> {
+    const { needsApproval } = tool
+    if (typeof needsApproval !== "function") return Effect.succeed(needsApproval === true)
+    return Effect.suspend(() => {
+      const answer = needsApproval(params, { toolCallId, messages: [...messages] })
+      return Effect.isEffect(answer) ? answer : Effect.succeed(answer)
+    })
+  }
+
   #success(tool: Tool.Any, codec: Codec, value: unknown): Effect.Effect<Outcome> {
     return Effect.map(Effect.exit(codec.encodeSuccess(value)), (exit): Outcome => {
       if (Exit.isFailure(exit)) {
@@ -130,6 +145,10 @@ export class ToolRunner {
     return codec
   }
 }
+
+/** Whether the tool has to be asked at all. */
+export const mayNeedApproval = (tool: Tool.Any): boolean =>
+  tool.needsApproval !== undefined && tool.needsApproval !== false
 
 const outcomeOf = (cause: Cause.Cause<unknown>): Outcome =>
   Cause.hasInterruptsOnly(cause) ? { _tag: "Interrupted" } : { _tag: "Failed", error: describe(cause) }

@@ -49,8 +49,34 @@ export interface WriteBegunRecord {
   readonly input_ids: ReadonlyArray<Ids.InputId>
 }
 
+/**
+ * A host resumed by hand, or gave a signal: what pauses' conditions look at (L-C3).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ResumedRecord {
+  readonly record: "resumed"
+  readonly signal: string | null
+}
+
+/**
+ * A host answered a question about a call (L-T13).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface DecisionRecord {
+  readonly record: "decision"
+  readonly call_id: Ids.ToolCallId
+  readonly decision: Decision
+}
+
 /** @category models @since 0.1.0 */
-export type Record = InputRecord | MessageRecord | WriteBegunRecord
+export type Decision = { readonly _tag: "Allow" } | { readonly _tag: "Deny"; readonly reason: string }
+
+/** @category models @since 0.1.0 */
+export type Record = InputRecord | MessageRecord | WriteBegunRecord | ResumedRecord | DecisionRecord
 
 /** @category models @since 0.1.0 */
 export type Entry = Event.Body | Record

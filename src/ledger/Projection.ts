@@ -10,7 +10,9 @@ import type { GenerationError, GenerationReport, Outcome } from "../domain/Gener
 import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
 import * as Receipt from "../domain/Receipt.ts"
+import type { ResumeCondition } from "../domain/ResumeCondition.ts"
 import type { ToolCallReport, ToolCallStatus } from "../domain/ToolCall.ts"
+import type { ToolScope } from "../domain/ToolScope.ts"
 import * as Entry from "./Entry.ts"
 
 /**
@@ -49,6 +51,22 @@ export interface GenerationState {
   ended: { readonly outcome: Outcome; readonly error: GenerationError | undefined } | undefined
 }
 
+/**
+ * A pause that has not ended. `requested` is the sequence of its `pause.requested`, which names it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface PauseState {
+  readonly requested: number
+  readonly until: ResumeCondition
+  readonly scope: ToolScope | undefined
+  readonly signals: Set<string>
+  manual: boolean
+  inputAccepted: boolean
+  effective: boolean
+}
+
 const outcomes = {
   "generation.finished": "finished",
   "generation.failed": "failed",
@@ -67,6 +85,8 @@ export class Projection {
   readonly queue: Array<Ids.InputId> = []
   /** The agent's instructions, then the conversation where the journal is the context. Append-only: nothing rewrites it. */
   readonly messages: Array<Prompt.Message>
+  /** In the order asked for; they add up (L-C2). */
+  readonly pauses: Array<PauseState> = []
   active: GenerationState | undefined
   idleAnnounced = false
 
@@ -101,12 +121,20 @@ export class Projection {
         else if (input.intent === "steer") this.turns.push(input.id)
         else if (input.intent !== "prompt") this.queue.push(input.id)
         this.idleAnnounced = false
+        for (const pause of this.pauses) pause.inputAccepted = true
         return
       }
       case "message":
         this.messages.push(entry.message)
         return
+      case "resumed":
+        for (const pause of this.pauses) {
+          if (entry.signal === null) pause.manual = true
+          else pause.signals.add(entry.signal)
+        }
+        return
       case "write-begun":
+      case "decision":
         return
     }
   }
@@ -204,6 +232,25 @@ export class Projection {
           cause: event.cause,
           ...(event.result === undefined ? undefined : { outcome: event.result })
         })
+      case "pause.requested":
+        this.pauses.push({
+          requested: event.sequence,
+          until: event.until,
+          scope: event.scope,
+          signals: new Set(),
+          manual: false,
+          inputAccepted: false,
+          effective: false
+        })
+        return
+      case "pause.effective":
+        for (const pause of this.pauses) if (pause.requested === event.requested) pause.effective = true
+        return
+      case "pause.ended": {
+        const at = this.pauses.findIndex((pause) => pause.requested === event.requested)
+        if (at >= 0) this.pauses.splice(at, 1)
+        return
+      }
       case "session.idle":
         this.idleAnnounced = true
         return
@@ -222,9 +269,6 @@ export class Projection {
       case "tool.approval_requested":
       case "tool.progress":
       case "checkpoint.saved":
-      case "pause.requested":
-      case "pause.effective":
-      case "pause.ended":
       case "session.closed":
       case "session.recovered":
         return

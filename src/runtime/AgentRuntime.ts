@@ -13,10 +13,12 @@ import { Limits } from "../domain/Limits.ts"
 import { SessionError } from "../domain/SessionError.ts"
 import { GraceTime } from "../domain/Uncancellable.ts"
 import { Checkpointer } from "../engine/Checkpointer.ts"
+import { ContextPreparation } from "../engine/ContextPreparation.ts"
 import { ToolPolicy } from "../engine/ToolPolicy.ts"
 import { ToolReconciler } from "../engine/ToolReconciler.ts"
 import { ToolRunner } from "../engine/ToolRunner.ts"
 import { Journal } from "../ledger/Journal.ts"
+import { settleRested } from "./Controls.ts"
 import { Core } from "./Core.ts"
 import * as Session from "./Session.ts"
 
@@ -146,7 +148,8 @@ const start = Effect.fnUntraced(function* (id: Ids.SessionId, agent: Agent<Tools
   const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
   const instructions = agent.instructions.trim() === "" ? [] : [Prompt.systemMessage({ content: agent.instructions })]
   const journal = new Journal({ sessionId: id, clock: yield* Clock.Clock, dispatcher, instructions })
-  const core = yield* Scope.provide(
+  const saving = new Set<number>()
+  const core: Core = yield* Scope.provide(
     Core.make({
       engine: {
         agent,
@@ -160,9 +163,11 @@ const start = Effect.fnUntraced(function* (id: Ids.SessionId, agent: Agent<Tools
         policy: yield* ToolPolicy,
         reconciler: yield* ToolReconciler,
         checkpointer: yield* Checkpointer,
-        grace: yield* GraceTime
+        preparation: yield* ContextPreparation,
+        limits: yield* Limits,
+        grace: yield* GraceTime,
+        rested: () => settleRested(core, saving)
       },
-      limits: yield* Limits,
       dispatcher,
       nonce: yield* nonce
     }),

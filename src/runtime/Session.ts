@@ -14,7 +14,10 @@ import type * as Input from "../domain/Input.ts"
 import type * as Receipt from "../domain/Receipt.ts"
 import { SessionError } from "../domain/SessionError.ts"
 import { establishNothing } from "../engine/ToolReconciler.ts"
-import type { Core, FollowUps } from "./Core.ts"
+import * as Gate from "../engine/Gate.ts"
+import type { Decision } from "../ledger/Entry.ts"
+import * as Controls from "./Controls.ts"
+import type { Core } from "./Core.ts"
 import type { LiveSteering } from "./LiveSteering.ts"
 
 /**
@@ -32,7 +35,7 @@ export interface HeldInput {
 /** @category models @since 0.1.0 */
 export interface ControlOptions {
   /** `hold` also holds the queued follow-ups; they stay queued otherwise (L-C6). */
-  readonly followUps?: FollowUps
+  readonly followUps?: Controls.FollowUps
 }
 
 /** @category models @since 0.1.0 */
@@ -54,8 +57,22 @@ export interface Session {
   readonly input: (id: Ids.InputId) => Effect.Effect<Option.Option<Receipt.InputStatus>>
   /** What is held or unknown, in admission order. */
   readonly held: Effect.Effect<ReadonlyArray<HeldInput>>
+  /** Takes a queued follow-up or collect back (L-F8). */
+  readonly withdraw: (id: Ids.InputId) => Effect.Effect<Receipt.ControlReceipt>
+  /** Turns a queued follow-up into steering of the running generation, under a new id that names the old one (L-F9). */
+  readonly promote: (
+    id: Ids.InputId,
+    generationId: Ids.GenerationId,
+    as?: Ids.InputId
+  ) => Effect.Effect<Receipt.Receipt>
   /** Reads, and changes nothing (L-C1). */
   readonly status: Effect.Effect<SessionStatus>
+  /** Asks for a pause; `pause.effective` tells when it is in effect (L-C2). */
+  readonly pause: (options?: Controls.PauseOptions) => Effect.Effect<Receipt.ControlReceipt>
+  /** Resumes by hand, or gives a named signal (L-C3). */
+  readonly resume: (signal?: string) => Effect.Effect<Receipt.ControlReceipt>
+  /** Answers the question about a call that waits for approval (L-T13). */
+  readonly decide: (call: Ids.ToolCallId, decision: Decision) => Effect.Effect<Receipt.ControlReceipt>
   /** Lets what runs finish and starts nothing more (L-C5). */
   readonly stop: (id: Ids.GenerationId, options?: ControlOptions) => Effect.Effect<Receipt.ControlReceipt>
   /** Ends a generation; `await` answers when everything is settled (L-C4). */
@@ -98,8 +115,13 @@ export const make = (core: Core): Session => {
       return found
     }),
     status: Effect.sync(() => status(core)),
-    stop: (id, options) => core.stop(id, options?.followUps ?? "keep"),
-    cancel: (id, options) => core.cancel(id, options?.followUps ?? "keep"),
+    withdraw: (id) => Controls.withdraw(core, id),
+    promote: (id, generationId, as) => Controls.promote(core, id, generationId, as),
+    pause: (options) => Controls.pause(core, options),
+    resume: (signal) => Controls.resume(core, signal),
+    decide: (call, decision) => Controls.decide(core, call, decision),
+    stop: (id, options) => Controls.stop(core, id, options?.followUps ?? "keep"),
+    cancel: (id, options) => Controls.cancel(core, id, options?.followUps ?? "keep"),
     events: (options) => journal.stream(options?.after ?? 0),
     context: Effect.suspend(() => {
       const own = Effect.succeed(Prompt.fromMessages([...projection.messages]))
@@ -124,7 +146,7 @@ const active = (run: Run): ActiveGeneration => {
 }
 
 const status = (core: Core): SessionStatus => {
-  const { agent, context, journal, reconciler } = core.engine
+  const { agent, context, journal, limits, reconciler } = core.engine
   const { projection, sequence, sessionId } = journal
   const { live } = core
   return {
@@ -140,8 +162,13 @@ const status = (core: Core): SessionStatus => {
             pendingInputIds: Admission.pending(live.admission).map((input) => input.id)
           },
     queuedInputIds: [...projection.turns, ...projection.queue],
-    pauses: [],
-    identities: { used: projection.inputs.size, limit: core.limits.identities },
+    pauses: projection.pauses.map((pause) => ({
+      until: pause.until,
+      unmet: Gate.waitsFor(pause, journal.now),
+      effective: pause.effective,
+      ...(pause.scope === undefined ? undefined : { scope: pause.scope })
+    })),
+    identities: { used: projection.inputs.size, limit: limits.identities },
     sequence,
     evidence: {
       durable: false,

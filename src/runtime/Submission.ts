@@ -23,6 +23,7 @@ export interface View {
   readonly projection: Projection
   readonly live: Run | undefined
   readonly closed: boolean
+  readonly paused: boolean
   readonly steering: "request_boundary" | "unavailable"
 }
 
@@ -64,13 +65,14 @@ const known = (view: View, input: Input.Input, anchor: Ids.GenerationId | null):
   if (receipt !== undefined && found.anchor === anchor && Input.same(found.input, input)) {
     return { _tag: "Known", receipt }
   }
-  const detail2 =
+  const conflict =
     found.anchor === anchor
       ? "this id was accepted before with other content"
       : `this id was accepted before with the anchor ${found.anchor ?? "none"}`
-  return refuse(input.id, anchor, "identity-conflict", { detail: detail2 })
+  return refuse(input.id, anchor, "identity-conflict", { detail: conflict })
 }
 
+/** Capacity: the last check. A refusal says what is full and what to do. */
 const full = (view: View, input: Input.Input, anchor: Ids.GenerationId | null, run?: Run): Decision | undefined => {
   const { limits, projection } = view
   if (projection.inputs.size >= limits.identities) {
@@ -131,6 +133,7 @@ export const ordinary = (view: View, input: Input.Input): Decision => {
   const idle = live === undefined && projection.turns.length === 0 && projection.queue.length === 0
   switch (input.intent) {
     case "prompt":
+      if (view.paused) return refuse(input.id, null, "paused", { actual: live?.id ?? null })
       if (!idle) return refuse(input.id, null, "busy", { actual: live?.id ?? null })
       return full(view, input, null) ?? { _tag: "Start" }
     case "steer": {
@@ -138,10 +141,51 @@ export const ordinary = (view: View, input: Input.Input): Decision => {
         if (view.steering === "unavailable") return refuse(input.id, null, "unavailable", { actual: live.id })
         return full(view, input, null, live) ?? { _tag: "Join", run: live }
       }
-      return full(view, input, null) ?? { _tag: idle ? "Start" : "Enqueue" }
+      return full(view, input, null) ?? { _tag: idle && !view.paused ? "Start" : "Enqueue" }
     }
     case "follow-up":
+      return full(view, input, null) ?? { _tag: idle && !view.paused ? "Start" : "Enqueue" }
     case "collect":
-      return full(view, input, null) ?? { _tag: idle ? "Start" : "Enqueue" }
+      // A collect always waits: a neighbour it can be merged with may follow (L-F3).
+      return full(view, input, null) ?? { _tag: "Enqueue" }
+  }
+}
+
+/**
+ * What becomes of a queued follow-up that is to be steering of the running generation instead (L-F9). `Promote` carries the new
+ * input; a refusal leaves everything as it was, and the same promotion again is answered with its receipt.
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const promotion = (
+  view: View,
+  id: Ids.InputId,
+  generationId: Ids.GenerationId,
+  as: Ids.InputId
+): Decision | { readonly _tag: "Promote"; readonly input: Input.Input; readonly run: Run } => {
+  const found = view.projection.inputs.get(id)
+  if (found === undefined) return refuse(String(id), generationId, "unknown-id")
+  if (found.status._tag === "Held" && found.status.reason === "promoted") {
+    for (const [promoted, { anchor, input }] of view.projection.inputs) {
+      const receipt = input.derivedFrom === id && anchor === generationId ? view.projection.receipt(promoted) : undefined
+      if (receipt !== undefined) return { _tag: "Known", receipt }
+    }
+  }
+  if (found.status._tag !== "Queued" || found.input.intent !== "follow-up") {
+    return refuse(id, generationId, "not-queued")
+  }
+  const input: Input.Input = { ...found.input, id: as, intent: "steer", derivedFrom: id }
+  const decision = anchored(view, input, generationId)
+  switch (decision._tag) {
+    case "Join":
+      return { _tag: "Promote", input, run: decision.run }
+    case "Known":
+      // An input of that id and content was steered before; it did not come from this queue.
+      return refuse(as, generationId, "identity-conflict", { detail: "this id was accepted before" })
+    case "Refuse":
+    case "Start":
+    case "Enqueue":
+      return decision
   }
 }

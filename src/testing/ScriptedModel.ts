@@ -21,7 +21,7 @@ import {
 } from "effect"
 import { type AiError, LanguageModel, Prompt, type Response, ResponseIdTracker, type Tool } from "effect/ai"
 import { decode, type Encoded, type EncodedUsage, fold, plan, type Segment } from "./internal/script.ts"
-import * as StrictPrompt from "./StrictPrompt.ts"
+import * as StrictPrompt from "../domain/StrictPrompt.ts"
 
 /**
  * One scripted response. Made by the constructors of this module; opaque.

@@ -21,4 +21,4 @@ export * as ScriptedModel from "./ScriptedModel.ts"
  * @category testing
  * @since 0.1.0
  */
-export * as StrictPrompt from "./StrictPrompt.ts"
+export * as StrictPrompt from "../domain/StrictPrompt.ts"

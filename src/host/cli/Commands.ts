@@ -140,7 +140,8 @@ export const parse = (line: string): Command => {
  * @category formatting
  * @since 0.1.0
  */
-export const usage = ({ argument, name }: Spec): string => (argument === undefined ? `/${name}` : `/${name} ${argument}`)
+export const usage = ({ argument, name }: Spec): string =>
+  argument === undefined ? `/${name}` : `/${name} ${argument}`
 
 /**
  * The table as aligned lines, the correction first.

@@ -80,7 +80,7 @@ export type Rule = typeof Rule.Type
  * @category models
  * @since 0.1.0
  */
-export class Violation extends Schema.Class<Violation>("midcourse/testing/StrictPrompt/Violation")({
+export class Violation extends Schema.Class<Violation>("midcourse/domain/StrictPrompt/Violation")({
   rule: Rule,
   index: Schema.Int,
   detail: Schema.String
@@ -97,7 +97,7 @@ export class Violation extends Schema.Class<Violation>("midcourse/testing/Strict
  * @since 0.1.0
  */
 export class StrictPromptError extends Schema.TaggedError<StrictPromptError>(
-  "midcourse/testing/StrictPrompt/StrictPromptError"
+  "midcourse/domain/StrictPrompt/StrictPromptError"
 )("StrictPromptError", { violations: Schema.Array(Violation) }) {
   override get message(): string {
     return this.violations.join("; ")

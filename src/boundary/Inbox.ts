@@ -1,0 +1,62 @@
+/**
+ * What waits for a later generation, and which of it starts the next one: waiting turns first, then the queue in order, one
+ * follow-up or one group of compatible neighbouring collects a generation (L-F2, L-F3, L-F5, L-F6). Pure.
+ *
+ * @since 0.1.0
+ */
+import { Duration } from "effect"
+import type * as Ids from "../domain/Ids.ts"
+import type { Limits } from "../domain/Limits.ts"
+import * as ToolScope from "../domain/ToolScope.ts"
+import type { AcceptedInput, Projection } from "../ledger/Projection.ts"
+
+/**
+ * `Start` with these inputs, the initial one first; `Later`, when a group of collects may still grow; or `Nothing`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Next =
+  | { readonly _tag: "Nothing" }
+  | { readonly _tag: "Start"; readonly inputIds: ReadonlyArray<Ids.InputId> }
+  | { readonly _tag: "Later"; readonly instant: number }
+
+const nothing: Next = { _tag: "Nothing" }
+
+/**
+ * Whether two collects may be merged into one generation.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const compatible = (a: AcceptedInput, b: AcceptedInput): boolean =>
+  a.input.author === b.input.author &&
+  a.input.route === b.input.route &&
+  ToolScope.equals(a.input.scope, b.input.scope)
+
+/**
+ * What to start at `now` (milliseconds since the Unix epoch), if nothing is live and nothing is paused.
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const next = (projection: Projection, limits: Limits, now: number): Next => {
+  const { inputs, queue, turns } = projection
+  if (turns.length > 0) return { _tag: "Start", inputIds: [...turns] }
+  const [head] = queue
+  const first = head === undefined ? undefined : inputs.get(head)
+  if (head === undefined || first === undefined) return nothing
+  if (first.input.intent !== "collect") return { _tag: "Start", inputIds: [head] }
+  const group: Array<Ids.InputId> = []
+  let latest = first.acceptedAt
+  for (const id of queue) {
+    const found = inputs.get(id)
+    if (group.length >= limits.collectCap || found?.input.intent !== "collect" || !compatible(first, found)) break
+    group.push(id)
+    latest = found.acceptedAt
+  }
+  // A group that something follows, or that is full, has all the neighbours it will ever have.
+  const complete = group.length < queue.length || group.length >= limits.collectCap
+  const instant = latest + Duration.toMillis(limits.collectDebounce)
+  return complete || now >= instant ? { _tag: "Start", inputIds: group } : { _tag: "Later", instant }
+}

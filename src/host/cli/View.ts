@@ -1,0 +1,286 @@
+/**
+ * A session's events as lines to read. Pure: an event and what has been seen so far give the pieces to show and what is
+ * to be remembered. It shows what the events say and no more: a call that was withheld is never shown as started, a
+ * correction is `queued` until a request is announced that carries it.
+ *
+ * @since 0.1.0
+ */
+import { Data, Predicate } from "effect"
+import type { SessionEvent } from "../../domain/Event.ts"
+import type { GenerationId, InputId, ToolCallId } from "../../domain/Ids.ts"
+import * as Style from "./Style.ts"
+
+/**
+ * What to show next. `Text` goes on with the open line and `Close` ends it; `Finish` ends it with `rest` if it is still
+ * the one begun last, and is `whole`, a line of its own, where it is not.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Piece = Data.TaggedEnum<{
+  Line: { readonly text: string }
+  Text: { readonly text: string }
+  Close: {}
+  Finish: { readonly rest: string; readonly whole: string }
+}>
+
+/**
+ * Constructors and matcher of `Piece`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const Piece = Data.taggedEnum<Piece>()
+
+/**
+ * What the events so far leave to be remembered.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface View {
+  readonly palette: Style.Palette
+  /** The generations in the order they started: what a person reads is `run 1`, `run 2`. */
+  readonly runs: ReadonlyArray<GenerationId>
+  readonly calls: ReadonlyMap<ToolCallId, string>
+  /** What the open line is, if one is open. */
+  readonly open: { readonly _tag: "Words" } | { readonly _tag: "Call"; readonly id: ToolCallId } | undefined
+  /** What of the current response has been shown. */
+  readonly shown: string
+  readonly thinking: boolean
+  readonly tally: { readonly requests: number; readonly inputTokens: number; readonly outputTokens: number }
+}
+
+const fresh: View["tally"] = { requests: 0, inputTokens: 0, outputTokens: 0 }
+
+/** @category constructors @since 0.1.0 */
+export const make = (palette: Style.Palette): View => ({
+  palette,
+  runs: [],
+  calls: new Map(),
+  open: undefined,
+  shown: "",
+  thinking: false,
+  tally: fresh
+})
+
+type Shown = readonly [View, ReadonlyArray<Piece>]
+
+/**
+ * Shows one event.
+ *
+ * @category rendering
+ * @since 0.1.0
+ */
+export const next = (view: View, event: SessionEvent): Shown => {
+  const { palette } = view
+  switch (event.type) {
+    case "generation.started": {
+      const runs = [...view.runs, event.generation_id]
+      const started = `run ${runs.length} starts with ${event.input_ids.join(", ")}`
+      return lines({ ...view, runs, tally: fresh }, palette.dim(started))
+    }
+    case "generation.resumed":
+    case "generation.parked":
+      return lines(view, palette.dim(`${runOf(view, event.generation_id)} ${event.type.slice("generation.".length)}`))
+    case "stop.requested":
+      return lines(view, palette.waiting("stop accepted: what runs may finish, nothing more starts"))
+    case "cancel.requested":
+      return lines(view, palette.waiting("cancel accepted: what runs is interrupted"))
+    case "generation.finished":
+    case "generation.failed":
+    case "generation.stopped":
+    case "generation.cancelled":
+    case "generation.exhausted":
+      return ended(view, event)
+    case "request.started": {
+      const head = palette.strong(`request ${event.request}`)
+      const applied = event.input_ids.map((id) => note(id, palette.good(`applied in request ${event.request}`)))
+      return lines({ ...view, shown: "", thinking: false }, head, ...applied)
+    }
+    case "request.completed": {
+      const { inputTokens, outputTokens, requests } = view.tally
+      const tally = {
+        requests: requests + 1,
+        inputTokens: inputTokens + event.usage.inputTokens,
+        outputTokens: outputTokens + event.usage.outputTokens
+      }
+      return lines({ ...view, tally })
+    }
+    case "request.failed": {
+      const what = `request ${event.request} failed`
+      return event.retry
+        ? lines(view, palette.bad(`${what}: ${words(event.error.message)}; trying again`))
+        : lines(view, palette.bad(what))
+    }
+    case "text.delta":
+      return said(view, event.text)
+    case "reasoning.delta":
+      return view.thinking ? [view, []] : lines({ ...view, thinking: true }, palette.dim("  (thinking)"))
+    case "assistant.message":
+      return view.shown === event.text || event.text.trim() === ""
+        ? lines(view)
+        : lines(view, ...event.text.split("\n").map((line) => `  ${Style.clean(line)}`))
+    case "input.accepted": {
+      const how = event.intent === "follow-up" || event.intent === "collect" ? "queued for a later run" : "queued"
+      return aside(view, note(event.input_id, `${palette.waiting(how)} (${event.intent})`))
+    }
+    case "steering.held":
+      return aside(view, note(event.input_id, palette.waiting(`held (${event.reason})`)))
+    case "steering.unknown":
+      return aside(view, note(event.input_id, palette.bad(`unknown (${event.reason})`)))
+    case "steering.not_carried":
+      return aside(view, note(event.input_id, palette.bad(`not carried by request ${event.request} (${event.reason})`)))
+    case "tool.requested": {
+      const label = callLabel(event.tool, event.params)
+      return [{ ...view, calls: new Map(view.calls).set(event.call_id, label) }, []]
+    }
+    case "tool.started": {
+      const [closed, pieces] = lines(view)
+      const open = { _tag: "Call", id: event.call_id } as const
+      return [{ ...closed, open }, [...pieces, Piece.Text({ text: `  ${labelOf(view, event)} ...` })]]
+    }
+    case "tool.approval_requested":
+      return lines(view, `  ${labelOf(view, event)}: ${palette.waiting(`approval wanted: ${words(event.reason)}`)}`)
+    case "tool.progress":
+      return [view, []]
+    case "tool.completed":
+      return event.is_failure
+        ? settled(view, event, palette.bad(`failed: ${failureOf(event.result)}`))
+        : settled(view, event, palette.good(`done${outcomeOf(event.result)}`))
+    case "tool.failed":
+      return settled(view, event, palette.bad(`failed: ${words(event.reason)}`))
+    case "tool.denied":
+      return settled(view, event, palette.bad(`denied: ${words(event.reason)}`))
+    case "tool.not_started": {
+      const by = event.input_ids === undefined ? "" : `: ${event.input_ids.join(", ")} came first`
+      const detail = event.detail === undefined ? "" : `: ${words(event.detail)}`
+      return settled(view, event, palette.waiting(`not started (${event.reason})${by}${detail}`))
+    }
+    case "tool.interrupted":
+      return settled(view, event, palette.bad(`interrupted (${event.cause}); effects: ${event.effects}`))
+    case "pause.requested":
+    case "pause.effective":
+    case "pause.ended":
+      return lines(view, palette.waiting(event.type.replace(".", " ")))
+    case "session.recovered":
+      return lines(view, palette.dim("session recovered"))
+    // Receipts are shown from the caller's own hand, and the rest says nothing a person would act on.
+    case "input.refused":
+    case "input.delivered":
+    case "input.completed":
+    case "steering.accepted":
+    case "steering.applied":
+    case "tools.admitted":
+    case "checkpoint.saved":
+    case "session.idle":
+    case "session.closed":
+      return [view, []]
+  }
+}
+
+/**
+ * What a person reads for a generation: `run 1`, or its id if it is none of this session's.
+ *
+ * @category formatting
+ * @since 0.1.0
+ */
+export const runOf = ({ runs }: Pick<View, "runs">, id: string): string => {
+  const at = runs.findIndex((run) => run === id)
+  return at < 0 ? id : `run ${at + 1}`
+}
+
+/**
+ * A line about one input.
+ *
+ * @category formatting
+ * @since 0.1.0
+ */
+export const note = (id: InputId | string, what: string): string => `* ${id} ${what}`
+
+type Ended = Extract<SessionEvent, { readonly type: `generation.${string}`; readonly accepted_input_ids: unknown }>
+
+const ended = (view: View, event: Ended): Shown => {
+  const { palette, tally } = view
+  const outcome = event.type.slice("generation.".length)
+  const paint = event.type === "generation.finished" ? palette.good : palette.bad
+  const why = event.error === undefined ? "" : `: ${words(event.error.message)}`
+  const counts = `${tally.requests} request${tally.requests === 1 ? "" : "s"} completed`
+  const tokens = `${tally.inputTokens} tokens in, ${tally.outputTokens} out`
+  return lines(
+    view,
+    paint(`${runOf(view, event.generation_id)} ${outcome}${why}`),
+    palette.dim(`  ${counts}, ${tokens}`)
+  )
+}
+
+/** Ends the open line, then shows whole ones. */
+const lines = (view: View, ...texts: ReadonlyArray<string>): Shown => [
+  view.open === undefined ? view : { ...view, open: undefined },
+  [...(view.open === undefined ? [] : [Piece.Close()]), ...texts.map((text) => Piece.Line({ text }))]
+]
+
+/** Shows a line that does not end what is being said or done. */
+const aside = (view: View, text: string): Shown => [view, [Piece.Line({ text })]]
+
+const said = (view: View, delta: string): Shown => {
+  const shown = view.shown + delta
+  const [before, pieces] = view.open?._tag === "Call" ? lines(view) : ([view, []] as Shown)
+  const shows: Array<Piece> = [...pieces]
+  let { open } = before
+  for (const [index, line] of delta.split("\n").entries()) {
+    if (index > 0 && open !== undefined) {
+      shows.push(Piece.Close())
+      open = undefined
+    }
+    const text = open === undefined ? Style.clean(line).trimStart() : Style.clean(line)
+    if (text === "") continue
+    shows.push(Piece.Text({ text: open === undefined ? `  ${text}` : text }))
+    open = { _tag: "Words" }
+  }
+  return [{ ...before, open, shown }, shows]
+}
+
+interface Call {
+  readonly call_id: ToolCallId
+  readonly tool: string
+}
+
+const labelOf = (view: View, { call_id, tool }: Call): string => view.calls.get(call_id) ?? tool
+
+const settled = (view: View, call: Call, what: string): Shown => {
+  const calls = new Map(view.calls)
+  calls.delete(call.call_id)
+  const whole = `  ${labelOf(view, call)} ... ${what}`
+  return view.open?._tag === "Call" && view.open.id === call.call_id
+    ? [{ ...view, calls, open: undefined }, [Piece.Finish({ rest: ` ${what}`, whole })]]
+    : aside({ ...view, calls }, whole)
+}
+
+/** A call in few words: its plain parameters, and the size of the long ones. */
+const callLabel = (tool: string, params: unknown): string => {
+  const values = Predicate.isObject(params) ? Object.entries(params) : []
+  const parts = values.map(([name, value]) => {
+    if (!Predicate.isString(value)) return `${name}=${Style.clip(Style.clean(JSON.stringify(value)), 30)}`
+    return value.length > 60 || value.includes("\n") ? `(${name}: ${value.length} characters)` : Style.clean(value)
+  })
+  const isMove = Predicate.hasProperty(params, "from") && Predicate.hasProperty(params, "to") && parts.length === 2
+  return Style.clip([Style.clean(tool), parts.join(isMove ? " -> " : " ")].join(" ").trim(), 100)
+}
+
+const outcomeOf = (result: unknown): string =>
+  Predicate.hasProperty(result, "files") && Array.isArray(result.files)
+    ? `: ${result.files.length} file${result.files.length === 1 ? "" : "s"}`
+    : ""
+
+const failureOf = (result: unknown): string => {
+  const detail =
+    Predicate.hasProperty(result, "detail") && Predicate.isString(result.detail)
+      ? result.detail
+      : Predicate.isString(result)
+        ? result
+        : JSON.stringify(result)
+  return words(detail)
+}
+
+const words = (text: string): string => Style.clip(Style.clean(text).trim(), 400)

@@ -1,0 +1,252 @@
+/**
+ * The controls of a session: stop, cancel, pause, resume, decide, withdraw, promote. Each is accepted or refused in one step
+ * that never waits for what it ends, and never touches what it is not aimed at (L-C4, L-C5).
+ *
+ * @since 0.1.0
+ */
+import { Effect, Exit } from "effect"
+import * as Admission from "../boundary/Admission.ts"
+import * as Delivery from "../boundary/Delivery.ts"
+import * as Supervised from "../boundary/Supervised.ts"
+import type * as Ids from "../domain/Ids.ts"
+import type * as Receipt from "../domain/Receipt.ts"
+import * as ResumeCondition from "../domain/ResumeCondition.ts"
+import type { ToolScope } from "../domain/ToolScope.ts"
+import * as Ending from "../engine/Ending.ts"
+import { closing, type Run } from "../engine/Engine.ts"
+import * as Gate from "../engine/Gate.ts"
+import type { Decision, Entry } from "../ledger/Entry.ts"
+import type { PauseState } from "../ledger/Projection.ts"
+import type { Core } from "./Core.ts"
+import * as Submission from "./Submission.ts"
+
+/** @category models @since 0.1.0 */
+export type FollowUps = "keep" | "hold"
+
+type Refused = Extract<Receipt.ControlReceipt, { readonly accepted: false }>
+
+const accepted: Receipt.ControlReceipt = { accepted: true }
+const refused = (reason: Refused["reason"], more: Partial<Refused> = {}): Refused => ({
+  accepted: false,
+  reason,
+  ...more
+})
+
+/** The live generation if it is the one meant; whatever else is refused and left alone. */
+const controllable = (core: Core, id: Ids.GenerationId): Run | Refused => {
+  const run = core.live
+  if (run?.id === id) return run
+  if (core.closed) return refused("session-closed")
+  return run === undefined
+    ? refused("no-active-generation", { actual: null })
+    : refused("generation-mismatch", { actual: run.id })
+}
+
+const end = (
+  core: Core,
+  run: Run,
+  ending: Ending.Closing,
+  type: "stop.requested" | "cancel.requested",
+  followUps: FollowUps
+): Effect.Effect<Receipt.ControlReceipt> => {
+  const held: ReadonlyArray<Entry> =
+    followUps === "hold"
+      ? core.projection.queue.map((id) => Delivery.held(id, null, ending.held, ending.cause))
+      : []
+  const asked: Entry = { type, generation_id: run.id, cause: "user" }
+  return Effect.as(Ending.close(core.engine, run, ending, [asked, ...held]), accepted)
+}
+
+/**
+ * Lets what runs finish, starts nothing more, and holds what is pending (L-C5).
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const stop = (core: Core, id: Ids.GenerationId, followUps: FollowUps): Effect.Effect<Receipt.ControlReceipt> =>
+  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+    const run = controllable(core, id)
+    if ("accepted" in run) return Effect.succeed(run)
+    const already = closing(run)
+    if (already?.outcome === "stopped") return Effect.succeed(accepted)
+    if (already !== undefined) return Effect.succeed(refused("admission-closed", { actual: run.id }))
+    return end(core, run, Ending.stopped, "stop.requested", followUps)
+  })
+
+/**
+ * Ends the generation: what runs is interrupted and reconciled, what is pending is held. Overrides a stop (L-C4 to L-C6).
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const cancel = (core: Core, id: Ids.GenerationId, followUps: FollowUps): Effect.Effect<Receipt.ControlReceipt> =>
+  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+    const run = controllable(core, id)
+    if ("accepted" in run) return Effect.succeed(run)
+    const already = closing(run)
+    if (already?.outcome === "cancelled") return Effect.succeed(accepted)
+    if (already !== undefined && already.outcome !== "stopped") {
+      return Effect.succeed(refused("admission-closed", { actual: run.id }))
+    }
+    core.interrupt()
+    return end(core, run, Ending.cancelled, "cancel.requested", followUps)
+  })
+
+/** @category models @since 0.1.0 */
+export interface PauseOptions {
+  /** What ends the pause; by hand unless said (L-C3). */
+  readonly until?: ResumeCondition.ResumeCondition
+  /** Which tools' calls it is about; all work unless said. */
+  readonly scope?: ToolScope
+}
+
+/**
+ * Asks for a pause. It is in effect when no affected work runs and a checkpoint is saved (L-C2); pauses add up. A condition that
+ * could never hold, or one more pause than the limit, is refused `condition-unmet`.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const pause = (core: Core, options: PauseOptions = {}): Effect.Effect<Receipt.ControlReceipt> =>
+  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+    if (core.closed) return Effect.succeed(refused("session-closed"))
+    const { scope, until = ResumeCondition.manual } = options
+    const { journal, limits } = core.engine
+    if (!ResumeCondition.canHold(until) || core.projection.pauses.length >= limits.pauses) {
+      return Effect.succeed(refused("condition-unmet", { unmet: [until] }))
+    }
+    const nothing = { manual: false, signals: new Set<string>(), inputAccepted: false, now: journal.now }
+    const written = journal.commit([
+      {
+        type: "pause.requested",
+        until,
+        unmet: ResumeCondition.unmet(until, nothing),
+        ...(scope === undefined ? undefined : { scope })
+      }
+    ])
+    for (const instant of ResumeCondition.instants(until)) core.at(instant, () => core.settlePauses())
+    core.settlePauses()
+    core.engine.rested()
+    return Effect.as(written, accepted)
+  })
+
+/**
+ * Resumes by hand, or gives a named signal. Accepted when it ends a pause; refused with what is still unmet otherwise. What was
+ * said counts either way: a signal given early need not be given again (L-C3).
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const resume = (core: Core, signal?: string): Effect.Effect<Receipt.ControlReceipt> =>
+  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+    if (core.closed) return Effect.succeed(refused("session-closed"))
+    const { journal } = core.engine
+    const { pauses } = core.projection
+    if (pauses.length === 0) return Effect.succeed(refused("condition-unmet", { unmet: [] }))
+    const before = pauses.length
+    const written = journal.commit([{ record: "resumed", signal: signal ?? null }])
+    core.settlePauses()
+    const unmet = pauses.flatMap((each) => Gate.waitsFor(each, journal.now))
+    return Effect.as(written, pauses.length < before ? accepted : refused("condition-unmet", { unmet }))
+  })
+
+/**
+ * Lets pauses that nothing affected runs against any more take effect, once the host's checkpoint is saved. It runs in a fiber
+ * of the session's, so that whoever asked for the pause may go away.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const settleRested = (core: Core, saving: Set<number>): void => {
+  const { checkpointer, grace, journal, services } = core.engine
+  if (core.projection.pauses.length === 0) return
+  const run = core.live
+  const busy = run !== undefined && run.phase._tag !== "Paused"
+  const ready = Gate.ready(core.projection, run?.running.values() ?? [], busy).filter(
+    (each) => !saving.has(each.requested)
+  )
+  if (ready.length === 0) return
+  for (const each of ready) saving.add(each.requested)
+  const saved: ReadonlyArray<Entry> =
+    run === undefined ? [] : [{ type: "checkpoint.saved", generation_id: run.id, request: run.state.request }]
+  const save =
+    run === undefined
+      ? Effect.succeedSome(Exit.void)
+      : Supervised.within(
+          checkpointer({
+            sessionId: journal.sessionId,
+            generationId: run.id,
+            request: run.state.request,
+            sequence: journal.sequence
+          }),
+          grace
+        )
+  const take = Effect.flatMap(save, (answer) => {
+    for (const each of ready) saving.delete(each.requested)
+    const still = ready.filter((each) => core.projection.pauses.includes(each))
+    // A pause without its checkpoint is not in effect; the next time work rests it is tried again.
+    if (still.length === 0 || answer._tag === "None" || Exit.isFailure(answer.value)) return Effect.void
+    const lives = run !== undefined && core.live === run
+    return journal.commit([...(lives ? saved : []), ...still.map((each: PauseState) => Gate.effective(each))])
+  })
+  Effect.runForkWith(services)(Effect.forkIn(take, core.scope, { startImmediately: true }))
+}
+
+/**
+ * Answers the question about a call (L-T13). Refused once it is answered, or the call no longer waits.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effect.Effect<Receipt.ControlReceipt> =>
+  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+    if (core.closed) return Effect.succeed(refused("session-closed"))
+    const run = core.live
+    if (run?.asking.has(id) === true && closing(run) === undefined) {
+      if (run.asking.get(id) !== undefined) return Effect.succeed(refused("already-decided"))
+      run.asking.set(id, decision)
+      const written = core.engine.journal.commit([{ record: "decision", call_id: id, decision }])
+      Admission.ring(run.admission)
+      return Effect.as(written, accepted)
+    }
+    for (const { calls } of core.projection.generations.values()) {
+      if (calls.has(id)) return Effect.succeed(refused("already-decided"))
+    }
+    return Effect.succeed(refused("unknown-id"))
+  })
+
+/**
+ * Takes a queued follow-up or collect back (L-F8). Steering is never withdrawn.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const withdraw = (core: Core, id: Ids.InputId): Effect.Effect<Receipt.ControlReceipt> =>
+  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+    if (core.closed) return Effect.succeed(refused("session-closed"))
+    if (!core.projection.inputs.has(id)) return Effect.succeed(refused("unknown-id"))
+    if (!core.projection.queue.includes(id)) return Effect.succeed(refused("not-queued"))
+    const written = core.engine.journal.commit([Delivery.held(id, null, "withdrawn", "user")])
+    core.wake()
+    return Effect.as(written, accepted)
+  })
+
+/**
+ * Turns a queued follow-up into steering of the running generation, in one step (L-F9).
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const promote = (
+  core: Core,
+  id: Ids.InputId,
+  generationId: Ids.GenerationId,
+  as?: Ids.InputId
+): Effect.Effect<Receipt.Receipt> =>
+  Effect.suspend(() => {
+    const fresh = `in_${globalThis.crypto.randomUUID()}` as Ids.InputId
+    const decision = Submission.promotion(core.view, id, generationId, as ?? fresh)
+    if (decision._tag !== "Promote") return core.answer(decision, "steer", generationId)
+    const held = Delivery.held(id, null, "promoted", "user")
+    return core.join(decision.run, decision.input, generationId, [held])
+  })
