@@ -118,15 +118,16 @@ const makeTalk = Effect.fnUntraced(function* (
     if (event.live === undefined) yield* SubscriptionRef.set(seen, event.sequence)
   })
 
-  /** Waits until nothing runs and all of it has been shown. */
-  const quiet = Effect.gen(function* () {
-    yield* session.awaitIdle
-    const { sequence } = yield* session.status
-    yield* SubscriptionRef.changes(seen).pipe(
+  /** Waits until what has happened has been shown, so that the program's own words come after it. */
+  const abreast = Effect.flatMap(session.status, ({ sequence }) =>
+    SubscriptionRef.changes(seen).pipe(
       Stream.takeUntil((shown) => shown >= sequence),
       Stream.runDrain
     )
-  })
+  )
+
+  /** Waits until nothing runs and all of it has been shown. */
+  const quiet = Effect.andThen(session.awaitIdle, abreast)
 
   const send = Effect.fnUntraced(function* (
     kind: string,
@@ -136,6 +137,7 @@ const makeTalk = Effect.fnUntraced(function* (
     const id = `in-${(yield* Ref.get(rows)).length + 1}`
     const receipt = yield* deliver(id)
     yield* Ref.update(rows, (rows) => [...rows, { id, kind, text, receipt }])
+    yield* abreast
     if (!receipt.accepted) yield* say(Answer.refused(palette, yield* runs, receipt))
     return receipt
   })
@@ -158,7 +160,9 @@ const makeTalk = Effect.fnUntraced(function* (
   ) {
     const run = yield* anchor
     if (run === undefined) return yield* say(palette.bad(`${what}: nothing is running`))
-    const refusal = Answer.controlled(palette, yield* runs, what, yield* act(run))
+    const receipt = yield* act(run)
+    yield* abreast
+    const refusal = Answer.controlled(palette, yield* runs, what, receipt)
     if (refusal !== undefined) yield* say(refusal)
   })
 
@@ -180,6 +184,7 @@ const makeTalk = Effect.fnUntraced(function* (
   const followUp = (text: string) => send("follow-up", text, (id) => session.submit(Input.followUp(text, { id })))
 
   const status = Effect.gen(function* () {
+    yield* abreast
     const known = yield* runs
     yield* say(
       ...Answer.status(palette, known, yield* session.status),

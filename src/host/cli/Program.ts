@@ -34,6 +34,10 @@ const flags = {
   task: Flag.String("task").pipe(
     Flag.withDescription(`The task. Unless said: ${Workspace.defaultTask}`),
     Flag.withMetavar("TEXT"),
+    Flag.filter(
+      (task) => task.trim() !== "",
+      () => "a task that is not blank"
+    ),
     Flag.withDefault(Workspace.defaultTask)
   ),
   workspace: Flag.String("workspace").pipe(
@@ -58,7 +62,7 @@ const flags = {
     Flag.withMetavar("MS"),
     Flag.filter(
       (pace) => pace >= 0 && pace <= 60_000,
-      (pace) => `${pace} is not between 0 and 60000`
+      () => "a number from 0 to 60000"
     ),
     Flag.optional
   )
@@ -80,7 +84,7 @@ const description = [
   "  NO_COLOR, FORCE_COLOR",
   "",
   "Exit codes: 0 finished, stopped or cancelled; 1 a run failed or used up its budget; 2 bad usage; 130 ended by Ctrl-C."
-].join("\n")
+].join("\n  ")
 
 /** The command, which leaves its exit code in `code`. */
 const command = (code: Ref.Ref<number>) =>
@@ -93,7 +97,7 @@ const command = (code: Ref.Ref<number>) =>
       })
       const directory = Option.getOrUndefined(given.workspace)
       const workspace = yield* Workspace.open({ directory, keep: given.keep })
-      yield* say(...(yield* opening(model, workspace)))
+      yield* say(...(yield* opening(given.task, model, workspace)))
       const ended = yield* Conversation.hold({ task: given.task, hint: model.hint }).pipe(
         Effect.provide(Layer.mergeAll(AgentRuntime.layerMemory, model.layer, FileTools.layer(workspace.root)))
       )
@@ -105,7 +109,7 @@ const command = (code: Ref.Ref<number>) =>
     Command.withExamples([
       { command: "midcourse", description: "Watch it work in a scratch directory, and type" },
       { command: "printf 'skip drafts\\n' | midcourse", description: "Correct it from a script" },
-      { command: 'midcourse --workspace . --task "Sort *.log of . into logs"', description: "On files of your own" }
+      { command: 'midcourse --workspace . --task "Sort downloads/ into sorted"', description: "On files of your own" }
     ])
   )
 
@@ -162,7 +166,7 @@ const codeOf = (ended: Conversation.Ended, interactive: boolean): number => {
   return ended.failed ? exitCodes.failed : exitCodes.finished
 }
 
-const opening = Effect.fnUntraced(function* (model: Model.Model, workspace: Workspace.Workspace) {
+const opening = Effect.fnUntraced(function* (task: string, model: Model.Model, workspace: Workspace.Workspace) {
   const { interactive, palette } = yield* Terminal.Terminal
   const fate =
     workspace.origin === "adopted" ? "yours" : workspace.kept ? "scratch, kept" : "scratch, removed at the end"
@@ -170,6 +174,7 @@ const opening = Effect.fnUntraced(function* (model: Model.Model, workspace: Work
     `${palette.strong(`midcourse ${Terminal.version()}`)}`,
     `model      ${model.name}`,
     `workspace  ${workspace.root} (${fate})`,
+    `task       ${Style.clip(Style.clean(task), 200)}`,
     ...(interactive ? [palette.dim("Type a correction and press Enter at any time. /help lists the commands.")] : []),
     ""
   ]

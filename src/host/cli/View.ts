@@ -48,6 +48,8 @@ export interface View {
   /** What of the current response has been shown. */
   readonly shown: string
   readonly thinking: boolean
+  /** Why the last request failed: said once while the same happens again. */
+  readonly failure: string | undefined
   readonly tally: { readonly requests: number; readonly inputTokens: number; readonly outputTokens: number }
 }
 
@@ -61,6 +63,7 @@ export const make = (palette: Style.Palette): View => ({
   open: undefined,
   shown: "",
   thinking: false,
+  failure: undefined,
   tally: fresh
 })
 
@@ -78,7 +81,7 @@ export const next = (view: View, event: SessionEvent): Shown => {
     case "generation.started": {
       const runs = [...view.runs, event.generation_id]
       const started = `run ${runs.length} starts with ${event.input_ids.join(", ")}`
-      return lines({ ...view, runs, tally: fresh }, palette.dim(started))
+      return lines({ ...view, runs, tally: fresh, failure: undefined }, palette.dim(started))
     }
     case "generation.resumed":
     case "generation.parked":
@@ -105,13 +108,13 @@ export const next = (view: View, event: SessionEvent): Shown => {
         inputTokens: inputTokens + event.usage.inputTokens,
         outputTokens: outputTokens + event.usage.outputTokens
       }
-      return lines({ ...view, tally })
+      return lines({ ...view, tally, failure: undefined })
     }
     case "request.failed": {
-      const what = `request ${event.request} failed`
-      return event.retry
-        ? lines(view, palette.bad(`${what}: ${words(event.error.message)}; trying again`))
-        : lines(view, palette.bad(what))
+      const why = event.error.message
+      const said = !event.retry || view.failure === why ? "" : `: ${words(why).replace(/\.$/, "")}`
+      const then = event.retry ? "; trying again" : ""
+      return lines({ ...view, failure: why }, palette.bad(`request ${event.request} failed${said}${then}`))
     }
     case "text.delta":
       return said(view, event.text)
@@ -260,12 +263,21 @@ const settled = (view: View, call: Call, what: string): Shown => {
 /** A call in few words: its plain parameters, and the size of the long ones. */
 const callLabel = (tool: string, params: unknown): string => {
   const values = Predicate.isObject(params) ? Object.entries(params) : []
-  const parts = values.map(([name, value]) => {
-    if (!Predicate.isString(value)) return `${name}=${Style.clip(Style.clean(JSON.stringify(value)), 30)}`
-    return value.length > 60 || value.includes("\n") ? `(${name}: ${value.length} characters)` : Style.clean(value)
-  })
-  const isMove = Predicate.hasProperty(params, "from") && Predicate.hasProperty(params, "to") && parts.length === 2
-  return Style.clip([Style.clean(tool), parts.join(isMove ? " -> " : " ")].join(" ").trim(), 100)
+  const isMove = values.length === 2 && Predicate.hasProperty(params, "from") && Predicate.hasProperty(params, "to")
+  const parts = isMove ? [moveLabel(String(params.from), String(params.to))] : values.map(valueLabel)
+  return Style.clip(Style.clean([tool, ...parts].join(" ")), 100)
+}
+
+/** The name of a file that keeps its name is said once. */
+const moveLabel = (from: string, to: string): string => {
+  const directory = to.slice(0, to.lastIndexOf("/") + 1)
+  const keeps = directory !== "" && from.slice(from.lastIndexOf("/") + 1) === to.slice(directory.length)
+  return `${from} -> ${keeps ? directory : to}`
+}
+
+const valueLabel = ([name, value]: readonly [string, unknown]): string => {
+  if (!Predicate.isString(value)) return `${name}=${Style.clip(JSON.stringify(value) ?? "", 30)}`
+  return value.length > 60 || value.includes("\n") ? `(${name}: ${value.length} characters)` : value
 }
 
 const outcomeOf = (result: unknown): string =>
