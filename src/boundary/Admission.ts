@@ -24,6 +24,8 @@ export interface Closing {
   readonly cause: EventCause
   readonly held: HeldReason
   readonly error?: GenerationError
+  /** The generation is handed to the next process as it stands: nothing is held and no terminal event follows (L-C9). */
+  readonly parks?: boolean
 }
 
 /**

@@ -9,8 +9,10 @@ import type { EventCause } from "../domain/EventCause.ts"
 import type * as Ids from "../domain/Ids.ts"
 import * as Input from "../domain/Input.ts"
 import type { HeldReason, UnknownReason } from "../domain/Receipt.ts"
+import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { Journal } from "../ledger/Journal.ts"
+import type { Projection } from "../ledger/Projection.ts"
 import type * as ContextStore from "./ContextStore.ts"
 import * as Supervised from "./Supervised.ts"
 
@@ -50,24 +52,29 @@ const delivered: Delivered = { _tag: "Delivered" }
  * @category entries
  * @since 0.1.0
  */
-const insertion = (target: Target, input: Input.Input): ReadonlyArray<Entry> => {
-  const { generationId } = target
-  const delivery = target.journal.projection.inputs.get(input.id)?.delivery ?? "new_turn"
+export const insertion = (
+  projection: Projection,
+  generationId: Ids.GenerationId,
+  inputId: Ids.InputId
+): ReadonlyArray<Entry> => {
+  const found = projection.inputs.get(inputId)
+  if (found === undefined) return []
+  const { delivery, intent } = found
   const entry: Entry = {
     type: "input.delivered",
     generation_id: generationId,
-    input_id: input.id,
-    intent: input.intent,
+    input_id: inputId,
+    intent,
     delivery,
     target_generation_id: generationId
   }
-  return input.intent === "steer" && delivery === "request_boundary"
+  return intent === "steer" && delivery === "request_boundary"
     ? [
         entry,
         {
           type: "steering.applied",
           generation_id: generationId,
-          input_id: input.id,
+          input_id: inputId,
           target_generation_id: generationId,
           delivery
         }
@@ -101,7 +108,7 @@ export const held = (
  * @category operations
  * @since 0.1.0
  */
-export const toJournal = (target: Target, items: ReadonlyArray<Item>): Effect.Effect<void> => {
+export const toJournal = (target: Target, items: ReadonlyArray<Item>): Effect.Effect<void, SessionError> => {
   const entries: Array<Entry> = []
   for (const item of items) {
     for (const input of item) {
@@ -111,7 +118,7 @@ export const toJournal = (target: Target, items: ReadonlyArray<Item>): Effect.Ef
         message: Input.toMessage(input, target.generationId)
       })
     }
-    for (const input of item) entries.push(...insertion(target, input))
+    for (const { id } of item) entries.push(...insertion(target.journal.projection, target.generationId, id))
   }
   return target.journal.commit(entries)
 }
@@ -129,7 +136,7 @@ export const toStore = (
   store: ContextStore.Service,
   item: Item,
   restore: Supervised.Restore
-): Effect.Effect<Delivered> =>
+): Effect.Effect<Delivered, SessionError> =>
   Effect.gen(function* () {
     const { generationId, journal } = target
     const [first, ...rest] = item
@@ -137,9 +144,10 @@ export const toStore = (
     yield* journal.commit([
       { record: "write-begun", generation_id: generationId, input_ids: item.map((input) => input.id) }
     ])
-    const write = yield* Supervised.run(store.append([message(first), ...rest.map(message)]), restore, target.grace)
+    const append = Effect.suspend(() => store.append([message(first), ...rest.map(message)]))
+    const write = yield* Supervised.run(append, restore, target.grace)
     if (write._tag !== "Abandoned" && Exit.isSuccess(write.exit)) {
-      yield* journal.commit(item.flatMap((input) => insertion(target, input)))
+      yield* journal.commit(item.flatMap(({ id }) => insertion(journal.projection, generationId, id)))
       return write._tag === "Ended" ? delivered : { _tag: "Interrupted" }
     }
     const presence = write._tag === "Abandoned" ? "cannot-tell" : yield* ask(store, item, target.grace)
@@ -152,7 +160,7 @@ export const toStore = (
       item.flatMap((input): ReadonlyArray<Entry> => {
         switch (presence) {
           case "present":
-            return insertion(target, input)
+            return insertion(journal.projection, generationId, input.id)
           case "absent":
             return [held(input.id, generationId, heldReason, cause)]
           case "cannot-tell":
@@ -178,12 +186,14 @@ export const toStore = (
 const ask = (store: ContextStore.Service, item: Item, grace: Duration.Duration): Effect.Effect<ContextStore.Presence> =>
   Effect.map(
     Supervised.within(
-      Effect.forEach(item, (input) => store.has(input.id)),
+      Effect.forEach(item, (input) => Effect.suspend(() => store.has(input.id))),
       grace
     ),
     (answer) => {
       if (Option.isNone(answer) || Exit.isFailure(answer.value)) return "cannot-tell"
       const [first, ...rest] = answer.value.value
-      return first !== undefined && rest.every((presence) => presence === first) ? first : "cannot-tell"
+      // Looked at, for stores without types: whatever is no answer tells nothing.
+      const told = first === "present" || first === "absent" ? first : "cannot-tell"
+      return rest.every((presence) => presence === told) ? told : "cannot-tell"
     }
   )

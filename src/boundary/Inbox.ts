@@ -6,9 +6,10 @@
  */
 import { Duration } from "effect"
 import type * as Ids from "../domain/Ids.ts"
+import type { Input } from "../domain/Input.ts"
 import type { Limits } from "../domain/Limits.ts"
 import * as ToolScope from "../domain/ToolScope.ts"
-import type { AcceptedInput, Projection } from "../ledger/Projection.ts"
+import type { Projection } from "../ledger/Projection.ts"
 
 /**
  * `Start` with these inputs, the initial one first; `Later`, when a group of collects may still grow; or `Nothing`.
@@ -29,10 +30,8 @@ const nothing: Next = { _tag: "Nothing" }
  * @category predicates
  * @since 0.1.0
  */
-export const compatible = (a: AcceptedInput, b: AcceptedInput): boolean =>
-  a.input.author === b.input.author &&
-  a.input.route === b.input.route &&
-  ToolScope.equals(a.input.scope, b.input.scope)
+export const compatible = (a: Input, b: Input): boolean =>
+  a.author === b.author && a.route === b.route && ToolScope.equals(a.scope, b.scope)
 
 /**
  * What to start at `now` (milliseconds since the Unix epoch), if nothing is live and nothing is paused.
@@ -44,14 +43,15 @@ export const next = (projection: Projection, limits: Limits, now: number): Next 
   const { inputs, queue, turns } = projection
   if (turns.length > 0) return { _tag: "Start", inputIds: [...turns] }
   const [head] = queue
-  const first = head === undefined ? undefined : inputs.get(head)
+  const first = head === undefined ? undefined : inputs.get(head)?.input
   if (head === undefined || first === undefined) return nothing
-  if (first.input.intent !== "collect") return { _tag: "Start", inputIds: [head] }
+  if (first.intent !== "collect") return { _tag: "Start", inputIds: [head] }
   const group: Array<Ids.InputId> = []
-  let latest = first.acceptedAt
+  let latest = 0
   for (const id of queue) {
     const found = inputs.get(id)
-    if (group.length >= limits.collectCap || found?.input.intent !== "collect" || !compatible(first, found)) break
+    if (group.length >= limits.collectCap || found?.input?.intent !== "collect") break
+    if (!compatible(first, found.input)) break
     group.push(id)
     latest = found.acceptedAt
   }

@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 import { Schema } from "effect"
+import { Response } from "effect/ai"
 import { EventCause } from "./EventCause.ts"
 import { GenerationError, Usage } from "./Generation.ts"
 import * as Ids from "./Ids.ts"
@@ -17,7 +18,7 @@ import { ToolScope } from "./ToolScope.ts"
 const envelope = {
   session_id: Ids.SessionId,
   sequence: Schema.Int,
-  time: Schema.Number,
+  time: Schema.Finite,
   live: Schema.optionalKey(Schema.Int)
 }
 
@@ -67,7 +68,7 @@ export const SessionEvent = Schema.Union([
     }
   ),
   inGeneration(["request.started"], { request, input_ids: inputIds }),
-  inGeneration(["request.completed"], { request, input_ids: inputIds, usage: Usage }),
+  inGeneration(["request.completed"], { request, input_ids: inputIds, usage: Usage, reason: Response.FinishReason }),
   inGeneration(["request.failed"], {
     request,
     input_ids: inputIds,

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import { Schema } from "effect"
-import { EventCause } from "./EventCause.ts"
+import type { EventCause } from "./EventCause.ts"
 import * as Ids from "./Ids.ts"
 import { ResumeCondition } from "./ResumeCondition.ts"
 import { ToolCallReport } from "./ToolCall.ts"
@@ -44,7 +44,7 @@ export type GenerationError = typeof GenerationError.Type
  * @category schemas
  * @since 0.1.0
  */
-export const Usage = Schema.Struct({ inputTokens: Schema.Number, outputTokens: Schema.Number })
+export const Usage = Schema.Struct({ inputTokens: Schema.Finite, outputTokens: Schema.Finite })
 /** @category models @since 0.1.0 */
 export type Usage = typeof Usage.Type
 
@@ -77,7 +77,7 @@ export type Phase = typeof Phase.Type
 export const ActiveGeneration = Schema.Struct({
   id: Ids.GenerationId,
   initialInputId: Ids.InputId,
-  startedAt: Schema.Number,
+  startedAt: Schema.Finite,
   request: Schema.Int
 })
 /** @category models @since 0.1.0 */

@@ -22,6 +22,14 @@ export const Intent = Schema.Literals(["prompt", "steer", "follow-up", "collect"
 export type Intent = typeof Intent.Type
 
 /**
+ * Whether a value is an intent.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isIntent = Schema.is(Intent)
+
+/**
  * Text, or effect/ai's own user parts (text and files). `options` on parts are dropped (L-B4).
  *
  * @category models
@@ -127,12 +135,14 @@ const fault = (name: string, text: string, maximum: number): string | undefined 
 const short = (name: string, u: unknown): string | undefined =>
   u === undefined ? undefined : typeof u === "string" ? fault(name, u, Ids.maxLength) : `${name} must be a string`
 
-const jsonDepth = (u: unknown): number =>
-  typeof u === "object" && u !== null ? 1 + Math.max(0, ...Object.values(u).map(jsonDepth)) : 0
+/** Whether a value is nested deeper than allowed; it looks no deeper than that itself. */
+const isDeeper = (u: unknown, depth: number): boolean =>
+  typeof u === "object" && u !== null && (depth === 0 || Object.values(u).some((each) => isDeeper(each, depth - 1)))
 
 const metadataFault = (metadata: unknown, limits: Limits): string | undefined => {
   if (metadata === undefined) return undefined
   if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)) return "metadata must be an object"
+  if (isDeeper(metadata, limits.metadataDepth)) return `metadata is nested deeper than ${limits.metadataDepth}`
   let json: string
   try {
     json = JSON.stringify(metadata)
@@ -141,46 +151,47 @@ const metadataFault = (metadata: unknown, limits: Limits): string | undefined =>
   }
   const bytes = new TextEncoder().encode(json).length
   if (bytes > limits.metadataBytes) return `metadata is ${bytes} bytes; the limit is ${limits.metadataBytes}`
-  if (jsonDepth(metadata) > limits.metadataDepth) return `metadata is nested deeper than ${limits.metadataDepth}`
   return isJson(metadata) ? undefined : "metadata is not JSON"
 }
 const isJson = Schema.is(Schema.Json)
 
-const fileSize = (data: unknown): number | undefined =>
-  typeof data === "string"
-    ? data.length
-    : data instanceof Uint8Array
-      ? data.length
-      : data instanceof URL
-        ? 0
-        : undefined
+/** In bytes as they are given; a URL that is elsewhere has none. */
+const fileSize = (data: unknown): number | undefined => {
+  if (typeof data === "string" || data instanceof Uint8Array) return data.length
+  if (data instanceof URL) return data.protocol === "data:" ? data.href.length : 0
+  return undefined
+}
 
 const contentFault = (content: unknown, limits: Limits): string | undefined => {
   if (typeof content === "string") {
     return fault("content", content, limits.textLength) ?? (content.trim() === "" ? "content is blank" : undefined)
   }
   if (!Array.isArray(content)) return "content must be text or a list of text and file parts"
-  let text = ""
+  if (content.length === 0) return "content is blank"
+  let length = 0
   let bytes = 0
-  let files = 0
   for (const part of content as ReadonlyArray<unknown>) {
     if (!Prompt.isPart(part) || (part.type !== "text" && part.type !== "file")) {
       return "content may hold only text and file parts"
     }
     if (part.type === "text") {
       if (typeof part.text !== "string") return "a text part must hold a string"
-      text += part.text
+      const wrong = fault("a text part", part.text, limits.textLength)
+      if (wrong !== undefined) return wrong
+      if (part.text.trim() === "") return "a text part is blank"
+      length += part.text.length
       continue
     }
     const size = fileSize(part.data)
     if (size === undefined || typeof part.mediaType !== "string") return "a file part must hold data and a media type"
-    files++
+    const wrong = short("a media type", part.mediaType) ?? short("a file name", part.fileName)
+    if (wrong !== undefined) return wrong
     bytes += size
   }
   if (bytes > limits.fileBytes) return `files are ${bytes} bytes; the limit is ${limits.fileBytes}`
-  return (
-    fault("content", text, limits.textLength) ?? (text.trim() === "" && files === 0 ? "content is blank" : undefined)
-  )
+  return length > limits.textLength
+    ? `content is ${length} characters long; the limit is ${limits.textLength}`
+    : undefined
 }
 
 const scopeFault = (scope: unknown, limits: Limits): string | undefined => {
@@ -215,7 +226,6 @@ export const invalid = (u: unknown, limits: Limits): string | undefined => {
     metadataFault(input.metadata, limits)
   )
 }
-const isIntent = Schema.is(Intent)
 
 const sameData = (a: string | Uint8Array | URL, b: string | Uint8Array | URL): boolean =>
   a instanceof Uint8Array && b instanceof Uint8Array
@@ -259,6 +269,59 @@ export const same = (a: Input, b: Input): boolean =>
   sameContent(a.content, b.content)
 
 /**
+ * An input of the runtime's own: what the caller does with its copy afterwards changes nothing (L-I2).
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const own = (input: Input): Input => ({
+  id: input.id,
+  intent: input.intent,
+  content: typeof input.content === "string" ? input.content : input.content.map(ownPart),
+  author: input.author,
+  ...(input.scope === undefined ? undefined : { scope: { tools: [...input.scope.tools] } }),
+  ...(input.route === undefined ? undefined : { route: input.route }),
+  ...(input.derivedFrom === undefined ? undefined : { derivedFrom: input.derivedFrom }),
+  ...(input.metadata === undefined ? undefined : { metadata: structuredClone(input.metadata) })
+})
+
+/** A part with what the caller may say of it: `options` are the runtime's alone to write (L-B4). */
+const ownPart = (part: Prompt.UserMessagePart): Prompt.UserMessagePart => {
+  if (part.type === "text") return Prompt.makePart("text", { text: part.text })
+  const data = part.data instanceof Uint8Array ? part.data.slice() : part.data
+  return Prompt.makePart("file", {
+    mediaType: part.mediaType,
+    data,
+    ...(part.fileName === undefined ? undefined : { fileName: part.fileName })
+  })
+}
+
+/**
+ * A text that is equal for two inputs of one id exactly when they are the same (L-I2): what `same` compares, in one order. Bytes
+ * of files are given to `digestBytes`.
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const canonical = (input: Input, digestBytes: (bytes: Uint8Array) => string): string =>
+  JSON.stringify([
+    input.intent,
+    input.author,
+    input.route ?? null,
+    input.derivedFrom ?? null,
+    input.scope === undefined ? null : [...new Set(input.scope.tools)].sort(),
+    partsOf(input.content).map((part) =>
+      part.type === "text"
+        ? part.text
+        : [
+            part.mediaType,
+            part.fileName ?? null,
+            part.data instanceof Uint8Array ? ["bytes", digestBytes(part.data)] : [typeof part.data, String(part.data)]
+          ]
+    )
+  ])
+
+/**
  * The message an input becomes. Everything the runtime adds is under `options.midcourse`; the text goes verbatim (L-B4).
  *
  * @category conversions
@@ -266,11 +329,7 @@ export const same = (a: Input, b: Input): boolean =>
  */
 export const toMessage = (input: Input, target: Ids.GenerationId): Prompt.UserMessage =>
   Prompt.userMessage({
-    content: partsOf(input.content).map((part) =>
-      part.type === "text"
-        ? Prompt.makePart("text", { text: part.text })
-        : Prompt.makePart("file", { mediaType: part.mediaType, fileName: part.fileName, data: part.data })
-    ),
+    content: partsOf(input.content).map(ownPart),
     options: {
       midcourse: {
         input_id: input.id,

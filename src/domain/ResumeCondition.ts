@@ -24,7 +24,7 @@ const nested = Schema.Array(Schema.suspend((): Schema.Codec<ResumeCondition> => 
 /** @category schemas @since 0.1.0 */
 export const ResumeCondition: Schema.Codec<ResumeCondition> = Schema.Union([
   Schema.TaggedStruct("Manual", {}),
-  Schema.TaggedStruct("At", { instant: Schema.Number }),
+  Schema.TaggedStruct("At", { instant: Schema.Finite }),
   Schema.TaggedStruct("Signal", { name: Schema.String }),
   Schema.TaggedStruct("Input", {}),
   Schema.TaggedStruct("All", { of: nested }),

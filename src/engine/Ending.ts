@@ -7,10 +7,12 @@
 import { Effect, Queue } from "effect"
 import { Prompt } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
+import type * as ContextStore from "../boundary/ContextStore.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
 import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, Outcome } from "../domain/Generation.ts"
+import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import * as Projection from "../ledger/Projection.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
@@ -28,6 +30,16 @@ export const stopped: Closing = { outcome: "stopped", cause: "stop", held: "gene
 export const cancelled: Closing = { outcome: "cancelled", cause: "cancel", held: "generation-cancelled" }
 /** @category constructors @since 0.1.0 */
 export const sessionClosed: Closing = { outcome: "cancelled", cause: "close", held: "session-closed" }
+
+/** @category constructors @since 0.1.0 */
+export const parked: Closing = { outcome: "cancelled", cause: "close", held: "session-closed", parks: true }
+/** @category constructors @since 0.1.0 */
+export const lost: Closing = {
+  outcome: "failed",
+  cause: "process-loss",
+  held: "process-lost",
+  error: { kind: "storage", message: "the process that ran this generation was lost" }
+}
 
 /** @category constructors @since 0.1.0 */
 export const failed = (error: GenerationError): Closing => ({
@@ -60,14 +72,20 @@ export const close = (
   run: Run,
   end: Closing,
   entries: ReadonlyArray<Entry> = []
-): Effect.Effect<void> => {
+): Effect.Effect<void, SessionError> => {
   const pending = Admission.close(run.admission, end)
   if (pending.length === 0 && entries.length === 0) return Effect.void
   return engine.journal.commit([
     ...entries,
-    ...pending.map((input) => Delivery.held(input.id, run.id, end.held, end.cause))
+    ...pending.map((input) => Delivery.held(input.id, run.id, end.held, heldCause(end)))
   ])
 }
+
+/** A steer held for the budget is held by the budget, however the generation ends (L-C8). */
+const heldCause = (end: Closing): EventCause => (end.held === "budget-exhausted" ? "budget" : end.cause)
+
+const append = (context: ContextStore.Service, message: Prompt.Message): Effect.Effect<void, unknown> =>
+  Effect.suspend(() => context.append([message]))
 
 /**
  * The generation's fiber was interrupted. Whoever did it has closed admission and said why; if nobody has, it ends as closed.
@@ -75,7 +93,7 @@ export const close = (
  * @category operations
  * @since 0.1.0
  */
-export const interrupted = (engine: Engine, run: Run): Effect.Effect<void> =>
+export const interrupted = (engine: Engine, run: Run): Effect.Effect<void, SessionError> =>
   closing(run) === undefined ? close(engine, run, sessionClosed) : Effect.void
 
 const eventTypes = {
@@ -98,13 +116,29 @@ export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idl
   const { journal } = engine
   const { projection } = journal
   while (Admission.get(run.admission).reserved > 0) yield* Queue.take(run.admission.bell)
+  // What others have handed to the lane is folded before it is looked at.
+  yield* journal.flushed
   const end = closing(run) ?? failed({ kind: "defect", message: "the generation ended without saying why" })
   Admission.close(run.admission, end)
+  if (end.parks === true) {
+    const { initialInputIds, request } = run.state
+    const [initial] = initialInputIds
+    if (initial === undefined) return
+    return yield* journal.commit([
+      {
+        type: "generation.parked",
+        generation_id: run.id,
+        initial_input_id: initial,
+        input_ids: initialInputIds,
+        request
+      }
+    ])
+  }
   run.phase = { _tag: "Ending", outcome: end.outcome }
   const entries: Array<Entry> = []
   for (const id of run.state.inputIds) {
     if (projection.inputs.get(id)?.status._tag === "Admitted")
-      entries.push(Delivery.held(id, run.id, end.held, end.cause))
+      entries.push(Delivery.held(id, run.id, end.held, heldCause(end)))
   }
   const { delivered, undelivered, unknown } = Projection.partition(projection, run.state)
   entries.push({
@@ -120,10 +154,10 @@ export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idl
   const notice = noticeOf(run, end)
   if (notice !== undefined) {
     if (engine.context === undefined) entries.push({ record: "message", generation_id: run.id, message: notice })
-    else yield* Supervised.within(engine.context.append([notice]), engine.grace)
+    else yield* Supervised.within(append(engine.context, notice), engine.grace)
   }
   if (idle()) entries.push({ type: "session.idle" })
-  yield* journal.commit(entries)
+  return yield* journal.commit(entries)
 })
 
 const notices: Record<Exclude<Outcome, "finished">, string> = {

@@ -54,6 +54,8 @@ export interface Run {
   phase: Phase
   /** The inputs that the request now under way is the first to carry (L-B5). */
   carriedFirst: ReadonlyArray<Ids.InputId>
+  /** The inputs that the request now under way carries and no completed one has (L-F7). */
+  carrying: ReadonlyArray<Ids.InputId>
   /** The inputs already reported as not carried (L-P1). */
   readonly notCarried: Set<Ids.InputId>
   /** Calls whose handlers run, with their tools' names. */
@@ -69,6 +71,7 @@ export const makeRun = (state: GenerationState, admission: Admission.Admission):
   admission,
   phase: { _tag: "Starting" },
   carriedFirst: [],
+  carrying: [],
   notCarried: new Set(),
   running: new Map(),
   asking: new Map()
@@ -92,5 +95,5 @@ export const closing = (run: Run): Admission.Closing | undefined => {
  * @since 0.1.0
  */
 export const isCutting = (end: Admission.Closing | undefined): boolean =>
-  end !== undefined && cutting.includes(end.outcome)
+  end !== undefined && end.parks !== true && cutting.includes(end.outcome)
 const cutting: ReadonlyArray<Outcome> = ["cancelled", "failed"]

@@ -12,6 +12,7 @@ import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
+import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import * as Checkpointer from "./Checkpointer.ts"
 import * as ContextPreparation from "./ContextPreparation.ts"
@@ -21,6 +22,7 @@ import * as Gate from "./Gate.ts"
 import * as Request from "./Request.ts"
 import type { Gathered } from "./Response.ts"
 import * as ToolBatch from "./ToolBatch.ts"
+import * as ToolCalls from "./ToolCalls.ts"
 import { notStartedBy } from "./ToolDecision.ts"
 import { describe } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
@@ -33,16 +35,37 @@ import * as Transcript from "./Transcript.ts"
  * @since 0.1.0
  */
 export const run = (engine: Engine, live: Run, idle: () => boolean): Effect.Effect<void> =>
-  Effect.interruptible(Effect.uninterruptibleMask((restore) => steps(engine, live, restore))).pipe(
+  Effect.interruptible(
+    Effect.uninterruptibleMask((restore) => Effect.andThen(resume(engine, live, restore), steps(engine, live, restore)))
+  ).pipe(
     Effect.exit,
     Effect.flatMap((exit) => {
-      if (Exit.isSuccess(exit)) return Effect.void
+      if (Exit.isSuccess(exit) || engine.journal.lost !== undefined) return Effect.void
       return Exit.hasInterrupts(exit)
         ? Ending.interrupted(engine, live)
         : Ending.close(engine, live, Ending.failed({ kind: "defect", message: describe(exit.cause) }))
     }),
-    Effect.andThen(Ending.settle(engine, live, idle))
+    Effect.andThen(Ending.settle(engine, live, idle)),
+    // The journal is lost, and with it the right to say anything (L-R7): whoever opens the session next settles it.
+    Effect.ignore
   )
+
+/** Brings the step that another process began to its end; nothing to do for a generation that starts here (L-R2). */
+const resume = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
+  const { request, step } = live.state
+  if (step._tag === "Final") return yield* finish(engine, live, restore)
+  if (step._tag !== "Calling") return
+  live.phase = { _tag: "RunningTools", request }
+  const lost = yield* ToolBatch.run(
+    engine,
+    live,
+    request,
+    ToolCalls.restored(step.calls.values()),
+    request >= engine.agent.maxRequests ? { _tag: "NotStarted", reason: "budget" } : undefined,
+    restore
+  )
+  if (lost !== undefined) yield* contextFailed(engine, live, lost)
+})
 
 type Restore = Supervised.Restore
 
@@ -145,7 +168,11 @@ const alone = (input: Input): Delivery.Item => [input]
 
 /** The collects a generation was started with are one item; every other input is one of its own (L-F3). */
 const initial = (engine: Engine, live: Run): ReadonlyArray<Delivery.Item> => {
-  const inputs = live.state.initialInputIds.flatMap((id) => engine.journal.projection.inputs.get(id)?.input ?? [])
+  const { projection } = engine.journal
+  const inputs = live.state.initialInputIds.flatMap((id) => {
+    const found = projection.inputs.get(id)
+    return found?.input !== undefined && found.status._tag === "Admitted" ? [found.input] : []
+  })
   const [head, ...rest] = inputs
   if (head === undefined) return []
   return head.intent === "collect" ? [[head, ...rest]] : inputs.map(alone)
@@ -179,11 +206,14 @@ const request = Effect.fnUntraced(function* (engine: Engine, live: Run, continue
   if (messages === undefined || closing(live) !== undefined) return undefined
   live.phase = { _tag: "Requesting", request: number }
   const started: Array<Entry> = []
-  if (messages === conversation.exit.value) live.carriedFirst = fresh
-  else {
+  // A host's context, and a host's preparation, may lack what was written: what is carried is looked up, not assumed (L-D2).
+  live.carrying = [...live.state.uncompleted]
+  live.carriedFirst = fresh
+  if (live.carrying.length > 0 && (messages !== conversation.exit.value || engine.context !== undefined)) {
     const present = ContextPreparation.carried(messages)
+    live.carrying = live.carrying.filter((id) => present.has(id))
     live.carriedFirst = fresh.filter((id) => present.has(id))
-    started.push(...notCarried(live, fresh, present, number))
+    if (messages !== conversation.exit.value) started.push(...notCarried(live, fresh, present, number))
   }
   yield* engine.journal.commit([
     { type: "request.started", generation_id: live.id, request: number, input_ids: live.carriedFirst },
@@ -270,18 +300,19 @@ const complete = Effect.fnUntraced(function* (
 ) {
   if (!gathered.whole) engine.tracker?.clearUnsafe()
   const number = live.state.request
-  const requested = ToolBatch.requested(live, number, gathered.calls, gathered.repeats)
+  const requested = ToolCalls.requested(live, number, gathered.calls, gathered.repeats)
   const entries: Array<Entry> = [
     {
       type: "request.completed",
       generation_id: live.id,
       request: number,
       input_ids: live.carriedFirst,
-      usage: gathered.usage
+      usage: gathered.usage,
+      reason
     }
   ]
-  for (const id of live.state.uncompleted) {
-    const intent = engine.journal.projection.inputs.get(id)?.input.intent
+  for (const id of live.carrying) {
+    const intent = engine.journal.projection.inputs.get(id)?.intent
     if (intent === undefined) continue
     entries.push({ type: "input.completed", generation_id: live.id, input_id: id, intent, request: number })
   }
@@ -315,7 +346,7 @@ const refusalOf = (engine: Engine, live: Run, reason: Response.FinishReason) => 
     : undefined
 }
 
-const contextFailed = (engine: Engine, live: Run, message: string): Effect.Effect<void> =>
+const contextFailed = (engine: Engine, live: Run, message: string): Effect.Effect<void, SessionError> =>
   Ending.close(engine, live, Ending.failed({ kind: "context", message }))
 
 /** The checkpoint, then the second look: either something is pending and the generation goes on, or admission closes (L-E1, L-E2). */
@@ -326,7 +357,11 @@ const finish = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
   if (checkpointer !== Checkpointer.saveNothing) {
     const { sequence, sessionId } = journal
     const checkpoint = { sessionId, generationId: live.id, request: number, sequence }
-    const saved = yield* Supervised.run(checkpointer(checkpoint), restore, engine.grace)
+    const saved = yield* Supervised.run(
+      Effect.suspend(() => checkpointer(checkpoint)),
+      restore,
+      engine.grace
+    )
     if (saved._tag !== "Ended") return yield* Ending.interrupted(engine, live)
     if (Exit.isFailure(saved.exit)) {
       const message = `the checkpoint was not saved: ${describe(saved.exit.cause)}`
@@ -351,6 +386,8 @@ const finish = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
 /** The stream was interrupted: by this generation's own end, or by the provider's layer, which is a failure of its own. */
 const interrupted = Effect.fnUntraced(function* (engine: Engine, live: Run, gathered: Gathered, restore: Restore) {
   engine.tracker?.clearUnsafe()
+  // A request that was in flight when the session was handed on is made again (L-C9).
+  if (closing(live)?.parks === true) return
   const ours = Exit.isFailure(yield* Effect.exit(restore(Effect.void)))
   if (ours) yield* Ending.interrupted(engine, live)
   else if (closing(live) === undefined) {
@@ -373,7 +410,7 @@ const abandon = Effect.fnUntraced(function* (
 ) {
   const end = closing(live) ?? Ending.stopped
   const number = live.state.request
-  const requested = ToolBatch.requested(live, number, gathered.calls, gathered.repeats)
+  const requested = ToolCalls.requested(live, number, gathered.calls, gathered.repeats)
   const said: ReadonlyArray<Entry> =
     gathered.text.trim() === ""
       ? []

@@ -56,8 +56,8 @@ export const send = (
     Effect.sync(() => {
       for (const part of parts) {
         const delta = collector.add(part)
-        if (delta !== undefined && journal.observed) {
-          journal.publish({ type: delta.type, generation_id: run.id, request, text: delta.text })
+        if (delta !== undefined && journal.log.observed) {
+          journal.log.publish({ type: delta.type, generation_id: run.id, request, text: delta.text })
         }
       }
     })

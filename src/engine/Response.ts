@@ -45,6 +45,7 @@ type Part = Response.StreamPart<Tools, "deferred">
 export class Collector {
   readonly #parts: Array<Response.AnyPart> = []
   readonly #calls = new Map<string, RequestedCall>()
+  readonly #ids = new Set<string>()
   readonly #repeats: Array<RequestedCall> = []
   #text = ""
   #finish: Response.FinishPart | undefined
@@ -117,24 +118,29 @@ export class Collector {
       this.#malformed ??= "a tool call without an id or a name"
       return
     }
+    const known = this.#ids.has(id)
+    this.#ids.add(id)
+    // What has no JSON form could be sent to no provider again.
+    const params = paramsJson(part.params)
     if (part.providerExecuted === true) {
-      this.#parts.push(part)
+      if (!known) this.#parts.push({ ...part, params })
       return
     }
-    const call: RequestedCall = { id, name, params: part.params }
-    if (this.#calls.has(id)) {
+    const call: RequestedCall = { id, name, params }
+    if (known) {
       this.#repeats.push(call)
       return
     }
     this.#calls.set(id, call)
-    this.#parts.push(part)
+    this.#parts.push({ ...part, params })
   }
 
   /** What was gathered; `interrupted` marks the message of a response that was cut. */
   gather(interrupted: boolean): Gathered {
     const calls = [...this.#calls.values()]
     const made = Prompt.fromResponseParts(this.#parts).content[0]
-    const content = made?.role === "assistant" ? made.content.filter(isSendable) : []
+    const sendable = made?.role === "assistant" ? made.content.filter(isSendable) : []
+    const content = interrupted ? sendable.filter(isEnded(sendable)) : sendable
     // Alone, reasoning is no message: no provider takes it back.
     const kept = content.some((part) => part.type !== "reasoning") ? content : []
     const usage = this.#finish?.usage
@@ -146,7 +152,7 @@ export class Collector {
         kept.length === 0
           ? undefined
           : Prompt.assistantMessage({
-              content: interrupted ? kept.filter(isEnded(kept)) : kept,
+              content: kept,
               ...(interrupted ? { options: { midcourse: { interrupted: true } } } : undefined)
             }),
       usage: { inputTokens: usage?.inputTokens?.total ?? 0, outputTokens: usage?.outputTokens?.total ?? 0 },

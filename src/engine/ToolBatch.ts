@@ -13,116 +13,26 @@
  *
  * @since 0.1.0
  */
-import { Context, Effect, Exit, Fiber, Option, Queue, Result } from "effect"
+import { Context, Effect, Exit, Option, Queue, Result } from "effect"
 import type { Schema } from "effect"
 import { Prompt, Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Supervised from "../boundary/Supervised.ts"
-import type { EventCause } from "../domain/EventCause.ts"
-import type * as Ids from "../domain/Ids.ts"
 import type * as ToolCall from "../domain/ToolCall.ts"
 import * as Uncancellable from "../domain/Uncancellable.ts"
 import type { Phase } from "../domain/Generation.ts"
+import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import { closing, type Engine, isCutting, type Run } from "./Engine.ts"
 import * as Ending from "./Ending.ts"
 import * as Gate from "./Gate.ts"
-import { paramsJson, type RequestedCall } from "./Response.ts"
-import { decide, type NotStarted, type State } from "./ToolDecision.ts"
+import { paramsJson } from "./Response.ts"
+import { decide, type NotStarted } from "./ToolDecision.ts"
+import { type Call, keys, notStarted } from "./ToolCalls.ts"
 import * as ToolPolicy from "./ToolPolicy.ts"
 import * as ToolResult from "./ToolResult.ts"
 import { mayNeedApproval, toJson, type Outcome } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
-
-/** One call as the loop holds it. */
-class Call {
-  readonly id: Ids.ToolCallId
-  readonly providerId: string
-  readonly name: string
-  readonly params: unknown
-  state: State = { _tag: "Waiting", verdict: "unasked" }
-  tool: Tool.Any | undefined
-  decoded: unknown
-  fiber: Fiber.Fiber<Outcome> | undefined
-  exit: Exit.Exit<Outcome> | undefined
-  timer: Fiber.Fiber<void> | undefined
-  overdue = false
-  answer: Prompt.ToolResultPart | undefined
-
-  constructor(id: Ids.ToolCallId, requested: RequestedCall) {
-    this.id = id
-    this.providerId = requested.id
-    this.name = requested.name
-    this.params = requested.params
-  }
-}
-
-/**
- * What asking for calls journals, and what repeats of an id within one response come to (L-T1).
- *
- * @category entries
- * @since 0.1.0
- */
-export const requested = (
-  run: Run,
-  request: number,
-  calls: ReadonlyArray<RequestedCall>,
-  repeats: ReadonlyArray<RequestedCall>
-): { readonly calls: ReadonlyArray<Call>; readonly entries: ReadonlyArray<Entry> } => {
-  const entries: Array<Entry> = []
-  let index = 0
-  const make = (requestedCall: RequestedCall): Call => {
-    // Generation ids never repeat, so neither do ids made from them.
-    const id = `${run.id}.${request}.${++index}` as Ids.ToolCallId
-    const call = new Call(id, requestedCall)
-    entries.push({
-      type: "tool.requested",
-      ...keys(run, request, call),
-      params: paramsJson(call.params)
-    })
-    return call
-  }
-  const made = calls.map(make)
-  for (const repeat of repeats) {
-    entries.push(
-      notStarted(run, request, make(repeat), {
-        _tag: "NotStarted",
-        reason: "invalid",
-        detail: `the response used the call id ${repeat.id} before`
-      })
-    )
-  }
-  return { calls: made, entries }
-}
-
-const keys = (run: Run, request: number, call: Call) => ({
-  generation_id: run.id,
-  request,
-  call_id: call.id,
-  provider_call_id: call.providerId,
-  tool: call.name
-})
-
-const causeOf: Record<ToolCall.NotStartedReason, EventCause> = {
-  steering: "user",
-  paused: "user",
-  cancelled: "cancel",
-  stopped: "stop",
-  budget: "budget",
-  invalid: "provider-failure",
-  failed: "provider-failure",
-  closed: "close",
-  "process-lost": "process-loss"
-}
-
-const notStarted = (run: Run, request: number, call: Call, status: NotStarted): Entry => ({
-  type: "tool.not_started",
-  ...keys(run, request, call),
-  reason: status.reason,
-  cause: causeOf[status.reason],
-  ...(status.inputIds === undefined ? undefined : { input_ids: status.inputIds }),
-  ...(status.detail === undefined ? undefined : { detail: status.detail })
-})
 
 /**
  * Runs the calls of a response to their answers. `refusal` says why none of them may be launched. Answers why a host's
@@ -131,7 +41,17 @@ const notStarted = (run: Run, request: number, call: Call, status: NotStarted): 
  * @category operations
  * @since 0.1.0
  */
-export const run = Effect.fnUntraced(function* (
+export const run = (
+  engine: Engine,
+  live: Run,
+  request: number,
+  calls: ReadonlyArray<Call>,
+  refusal: NotStarted | undefined,
+  restore: Supervised.Restore
+): Effect.Effect<string | undefined, SessionError> =>
+  Effect.onError(perform(engine, live, request, calls, refusal, restore), () => abandonAll(calls))
+
+const perform = Effect.fnUntraced(function* (
   engine: Engine,
   live: Run,
   request: number,
@@ -161,6 +81,7 @@ export const run = Effect.fnUntraced(function* (
     )
 
   for (const call of calls) {
+    if (call.state._tag === "Ended") continue
     if (refusal !== undefined) endUnstarted(call, refusal)
     else yield* check(engine, call, endUnstarted)
   }
@@ -239,6 +160,8 @@ export const run = Effect.fnUntraced(function* (
       continue
     }
     if (entries.length > 0) continue
+    // What has not been launched stays asked for: whoever goes on will launch it (L-C9).
+    if (closing(live)?.parks === true && live.running.size === 0) return undefined
     if (calls.every((call) => call.state._tag === "Ended")) break
     if (calls.some((call) => call.state._tag === "Running" && (call.exit !== undefined || call.overdue))) continue
     live.phase = waitingPhase(engine, live, request)
@@ -272,7 +195,8 @@ const check = Effect.fnUntraced(function* (
   }
   call.tool = tool
   call.decoded = decoded.success
-  if (engine.policy === ToolPolicy.allowAll && !mayNeedApproval(tool)) call.state = { _tag: "Waiting", verdict: "allowed" }
+  if (engine.policy === ToolPolicy.allowAll && !mayNeedApproval(tool))
+    call.state = { _tag: "Waiting", verdict: "allowed" }
 })
 
 type End = (
@@ -295,9 +219,14 @@ const judge = Effect.fnUntraced(function* (
   restore: Supervised.Restore
 ) {
   const info = { sessionId: engine.journal.sessionId, generationId: live.id }
-  const question = engine.policy(described(call, request), info)
+  const question = Effect.suspend(() => engine.policy(described(call, request), info))
   const asked = yield* Supervised.run(
-    Effect.zip(question, call.tool === undefined ? Effect.succeed(false) : engine.tools.needsApproval(call.tool, call.decoded, call.providerId, engine.journal.projection.messages)),
+    Effect.zip(
+      question,
+      call.tool === undefined
+        ? Effect.succeed(false)
+        : engine.tools.needsApproval(call.tool, call.decoded, call.providerId, engine.journal.projection.messages)
+    ),
     restore,
     engine.grace
   )
@@ -326,7 +255,7 @@ const launch = (engine: Engine, live: Run, request: number, call: Call): void =>
     return
   }
   const handler = engine.tools.run(tool, call.decoded, call.providerId, (result) =>
-    engine.journal.publish({ type: "tool.progress", ...keys(live, request, call), result })
+    engine.journal.log.publish({ type: "tool.progress", ...keys(live, request, call), result })
   )
   const fiber = Effect.runForkWith(engine.services)(handler)
   call.fiber = fiber
@@ -420,12 +349,26 @@ const harmless = (call: Call): boolean =>
   call.fiber === undefined || (call.tool !== undefined && Context.get(call.tool.annotations, Tool.Readonly))
 
 const reconcile = (engine: Engine, request: number, call: Call): Effect.Effect<Option.Option<Schema.Json>> =>
-  Effect.map(Supervised.within(engine.reconciler(described(call, request)), engine.grace), (answer) =>
-    Option.isSome(answer) && Exit.isSuccess(answer.value) ? Option.map(answer.value.value, toJson) : Option.none()
+  Effect.map(
+    Supervised.within(
+      Effect.suspend(() => engine.reconciler(described(call, request))),
+      engine.grace
+    ),
+    (answer) =>
+      Option.isSome(answer) && Exit.isSuccess(answer.value) ? Option.map(answer.value.value, toJson) : Option.none()
   )
 
+/** Ends what still runs when the batch itself cannot go on: nothing may be left behind. */
+const abandonAll = (calls: ReadonlyArray<Call>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    for (const call of calls) {
+      call.timer?.interruptUnsafe()
+      if (call.exit === undefined) call.fiber?.interruptUnsafe()
+    }
+  })
+
 /** Waits until a call ends, something is admitted, or the run is told to end. */
-const changed = (engine: Engine, live: Run, restore: Supervised.Restore): Effect.Effect<void> => {
+const changed = (engine: Engine, live: Run, restore: Supervised.Restore): Effect.Effect<void, SessionError> => {
   const ring = Queue.take(live.admission.bell)
   if (isCutting(closing(live))) return ring
   return Effect.flatMap(Effect.exit(restore(ring)), (exit) =>

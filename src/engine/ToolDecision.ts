@@ -81,6 +81,7 @@ export const decide = (view: View): ReadonlyArray<Transition> => {
   for (const call of view.calls) if (call.state._tag === "Running") free--
   view.calls.forEach(({ name, state }, index) => {
     if (state._tag !== "Waiting" && state._tag !== "Asking") return
+    if (view.closing?.parks === true) return
     if (view.closing !== undefined) {
       transitions.push({ _tag: "Withhold", index, status: notStartedBy(view.closing) })
       return
@@ -100,7 +101,8 @@ export const decide = (view: View): ReadonlyArray<Transition> => {
       }
     }
     const pause = view.pause(name)
-    if (pause === "withhold") transitions.push({ _tag: "Withhold", index, status: { _tag: "NotStarted", reason: "paused" } })
+    if (pause === "withhold")
+      transitions.push({ _tag: "Withhold", index, status: { _tag: "NotStarted", reason: "paused" } })
     if (pause !== "go" || free <= 0) return
     free--
     const allowed = state._tag === "Asking" || state.verdict === "allowed"

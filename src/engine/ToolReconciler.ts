@@ -3,8 +3,8 @@
  *
  * @since 0.1.0
  */
-import { Context, Effect, Option } from "effect"
-import type { Schema } from "effect"
+import { Context, Effect } from "effect"
+import type { Schema, Option } from "effect"
 import type { ToolCall } from "./ToolPolicy.ts"
 
 /**

@@ -8,6 +8,7 @@ import type { Schema } from "effect"
 import { Prompt } from "effect/ai"
 import type { EventCause } from "../domain/EventCause.ts"
 import type * as ToolCall from "../domain/ToolCall.ts"
+import type { OpenCall } from "../ledger/Projection.ts"
 
 const because: Record<ToolCall.NotStartedReason, string> = {
   steering: "a correction arrived before this call was launched",
@@ -86,6 +87,17 @@ export const bound = (result: Schema.Json, limit: number): Schema.Json => {
   const tail = text.slice(text.length - half).toWellFormed()
   return `${head}\n[… ${text.length - 2 * half} of ${text.length} characters are left out here …]\n${tail}`
 }
+
+/**
+ * The answer to a call that ended before its step did.
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const ofOpen = (call: OpenCall): Prompt.ToolResultPart =>
+  call.status._tag === "Completed"
+    ? part(call, call.status.isFailure, call.result ?? null)
+    : part(call, true, explain(call.status))
 
 /**
  * One part of the tool message that answers a response.

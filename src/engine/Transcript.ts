@@ -7,6 +7,7 @@
 import { Effect, Exit, Option } from "effect"
 import type { Prompt } from "effect/ai"
 import * as Supervised from "../boundary/Supervised.ts"
+import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { Engine, Run } from "./Engine.ts"
 
@@ -22,7 +23,7 @@ export const append = (
   entries: ReadonlyArray<Entry>,
   message: Prompt.Message | undefined,
   restore: Supervised.Restore
-): Effect.Effect<string | undefined> => {
+): Effect.Effect<string | undefined, SessionError> => {
   const { context, grace, journal } = engine
   if (message === undefined) return Effect.as(journal.commit(entries), undefined)
   if (context === undefined) {
@@ -30,7 +31,11 @@ export const append = (
   }
   return Effect.flatMap(journal.commit(entries), () =>
     Effect.map(
-      Supervised.finish(context.append([message]), restore, grace),
+      Supervised.finish(
+        Effect.suspend(() => context.append([message])),
+        restore,
+        grace
+      ),
       Option.match({
         onNone: () => "the context store did not finish a write within the grace time",
         onSome: (exit) => (Exit.isSuccess(exit) ? undefined : `the context store failed: ${String(exit.cause)}`)
@@ -50,9 +55,17 @@ export const read = (
   restore: Supervised.Restore
 ): Effect.Effect<Supervised.Supervised<ReadonlyArray<Prompt.Message>, unknown>> => {
   const { context, grace, journal } = engine
-  if (context === undefined) return Effect.succeed({ _tag: "Ended", exit: Exit.succeed(journal.projection.messages) })
+  if (context === undefined) {
+    const { messages } = journal.projection
+    return journal.isWarm
+      ? Effect.succeed({ _tag: "Ended", exit: Exit.succeed(messages) })
+      : Supervised.run(Effect.as(journal.warm, messages), restore, grace)
+  }
   return Supervised.run(
-    Effect.map(context.messages, (messages) => [...journal.projection.messages, ...messages]),
+    Effect.map(
+      Effect.suspend(() => context.messages),
+      (messages) => [...journal.projection.messages, ...messages]
+    ),
     restore,
     grace
   )

@@ -1,31 +1,33 @@
 /**
  * The one commit lane of a session (L-V1, L-A7): submitters and the owner hand it entries; it gives events their sequence,
- * writes, folds, and only then publishes. Events are a view of it: an array, a cursor a reader and one wake-up, so that
- * replay and live are the same read and cannot have a seam.
+ * writes, folds, and only then publishes. Without a store a commit is one synchronous step; with one, what is handed in
+ * while a write is under way shares the next.
  *
  * @since 0.1.0
  */
-import { Cause, Clock, Effect, Stream } from "effect"
+import { type Clock, type Context, Effect, Exit } from "effect"
 import type { Scheduler } from "effect"
-import type { Prompt } from "effect/ai"
-import type * as Event from "../domain/Event.ts"
+import { isTerminal, type SessionEvent } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
-import { SessionError } from "../domain/SessionError.ts"
-import type { SessionErrorReason } from "../domain/SessionError.ts"
+import { SessionError, type SessionErrorReason } from "../domain/SessionError.ts"
+import * as Codec from "./Codec.ts"
 import * as Entry from "./Entry.ts"
-import { Projection } from "./Projection.ts"
+import { EventLog } from "./EventLog.ts"
+import { type GenerationState, Projection } from "./Projection.ts"
+import type { SessionStore, StoredEntry, StoreError, StoreErrorReason } from "./SessionStore.ts"
+import * as Snapshot from "./Snapshot.ts"
 
-/** Events handed to a reader at once, and live events kept for the slowest reader before the oldest are dropped. */
-const readChunk = 4096
-const liveCapacity = 4096
+/** Entries after which the next write carries a snapshot, so that opening folds no more than about this many. */
+const snapshotEvery = 1000
 
-interface LiveEvent {
-  readonly after: number
-  readonly event: Event.SessionEvent
-}
-
-interface Reader {
-  live: number
+/** @category models @since 0.1.0 */
+export interface Stored {
+  readonly store: SessionStore["Service"]
+  readonly epoch: number
+  /** Where the journal ended when it was claimed. */
+  readonly position: number
+  /** The position of the snapshot the fold began with; messages up to it are still in the store. */
+  readonly snapshot: number
 }
 
 /** @category models @since 0.1.0 */
@@ -33,34 +35,69 @@ export interface Options {
   readonly sessionId: Ids.SessionId
   readonly clock: Clock.Clock
   readonly dispatcher: Scheduler.SchedulerDispatcher
-  /** What precedes the conversation in every request. */
-  readonly instructions: ReadonlyArray<Prompt.Message>
+  /** What the lane's own writes run with. */
+  readonly services: Context.Context<never>
+  /** The fold of what is stored. */
+  readonly projection: Projection
+  /** Absent: the journal lives and goes with the session. */
+  readonly stored: Stored | undefined
 }
+
+/**
+ * `applied` runs in the step that folds the entries, `failed` in the step that knows they will never be. `refusable` entries are
+ * an admission or control that nothing has acted on yet: if only they fail, they are refused and the session goes on.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Handed {
+  readonly applied?: () => void
+  readonly failed?: () => void
+  readonly refusable?: boolean
+}
+
+interface Waiting extends Handed {
+  readonly entries: ReadonlyArray<Entry.Entry>
+  resume: ((effect: Effect.Effect<void, SessionError>) => void) | undefined
+  done: Effect.Effect<void, SessionError> | undefined
+}
+
+type Failure = { readonly reason: SessionErrorReason; readonly certain: boolean }
 
 /** @category models @since 0.1.0 */
 export class Journal {
   readonly sessionId: Ids.SessionId
   readonly projection: Projection
+  readonly log: EventLog
+  readonly stored: Stored | undefined
+  /** Called once, when a write that cannot be taken back has failed: the owner stops (L-R7). */
+  onLost: (reason: SessionErrorReason) => void = () => {}
   readonly #clock: Clock.Clock
   readonly #dispatcher: Scheduler.SchedulerDispatcher
-  readonly #events: Array<Event.SessionEvent> = []
-  readonly #readers = new Set<Reader>()
-  #waiters: Array<(effect: Effect.Effect<void>) => void> = []
-  #flushing = false
-  #live: Array<LiveEvent> = []
-  #liveBase = 0
-  #end: SessionErrorReason | "closed" | undefined
+  readonly #services: Context.Context<never>
+  #queue: Array<Waiting> = []
+  #writing = false
+  #position: number
+  #snapshot: number
+  #cold: number
+  #lost: SessionErrorReason | undefined
 
   constructor(options: Options) {
     this.sessionId = options.sessionId
-    this.projection = new Projection(options.instructions)
+    this.projection = options.projection
+    this.stored = options.stored
     this.#clock = options.clock
     this.#dispatcher = options.dispatcher
+    this.#services = options.services
+    this.#position = options.stored?.position ?? 0
+    this.#snapshot = options.stored?.snapshot ?? 0
+    this.#cold = this.#snapshot
+    this.log = new EventLog(options)
   }
 
   /** The last journalled sequence, 0 before the first. */
   get sequence(): number {
-    return this.#events.length
+    return this.projection.sequence
   }
 
   /** Milliseconds since the Unix epoch. */
@@ -68,145 +105,245 @@ export class Journal {
     return this.#clock.currentTimeMillisUnsafe()
   }
 
+  /** Why nothing can be written any more, if so (L-R4, L-R7). */
+  get lost(): SessionErrorReason | undefined {
+    return this.#lost
+  }
+
   /**
    * Hands the entries to the lane in the calling step, so that what the caller looked at and what it commits are one
-   * transition; the effect returned waits until they are written. One call is one commit.
+   * transition; the effect returned waits until they are written and folded. One call is one commit. Without a store it is an
+   * `Exit`: nothing is waited for.
    */
-  commit(entries: ReadonlyArray<Entry.Entry>): Effect.Effect<void> {
-    this.#apply(entries)
-    return Effect.void
+  commit(entries: ReadonlyArray<Entry.Entry>, handed: Handed = {}): Effect.Effect<void, SessionError> {
+    if (this.#lost !== undefined) {
+      handed.failed?.()
+      return Effect.fail(this.#error(this.#lost))
+    }
+    if (this.stored === undefined) {
+      this.#apply(this.#place(entries, this.sequence, this.now))
+      handed.applied?.()
+      return Effect.void
+    }
+    const waiting: Waiting = { ...handed, entries, resume: undefined, done: undefined }
+    this.#queue.push(waiting)
+    if (!this.#writing) {
+      this.#writing = true
+      Effect.runForkWith(this.#services)(this.#drain(this.stored))
+    }
+    return Effect.callback((resume) => {
+      if (waiting.done !== undefined) resume(waiting.done)
+      else waiting.resume = resume
+    })
   }
 
-  /** Gives entries their place, folds and publishes them in one synchronous step. */
-  #apply(entries: ReadonlyArray<Entry.Entry>): void {
-    const time = this.now
-    for (const entry of entries) {
-      if (Entry.isRecord(entry)) {
-        this.projection.apply(entry)
-        continue
+  /** Waits until everything handed in so far is written. */
+  get flushed(): Effect.Effect<void, SessionError> {
+    return this.stored === undefined || (!this.#writing && this.#lost === undefined) ? Effect.void : this.commit([])
+  }
+
+  /** Whether the whole conversation is in the fold. */
+  get isWarm(): boolean {
+    return this.#cold === 0
+  }
+
+  /** Brings the messages that are still in the store before those in the fold. */
+  get warm(): Effect.Effect<void, SessionError> {
+    return Effect.suspend(() => {
+      const { stored } = this
+      if (stored === undefined || this.#cold === 0) return Effect.void
+      return Effect.flatMap(this.#read(stored.store.kind(this.sessionId, "message", this.#cold)), (entries) =>
+        Effect.sync(() => {
+          // Two readers may have asked; the first answer is put in.
+          if (this.#cold === 0) return
+          this.#cold = 0
+          const messages = entries.flatMap((entry) =>
+            Entry.isRecord(entry) && entry.record === "message" ? [entry.message] : []
+          )
+          this.projection.prepend(messages)
+        })
+      )
+    })
+  }
+
+  /** Stored events after a sequence, up to and with another, in order. */
+  events(after: number, until: number, limit: number): Effect.Effect<ReadonlyArray<SessionEvent>, SessionError> {
+    const { stored } = this
+    if (stored === undefined) return Effect.succeed([])
+    return Effect.map(
+      this.#read(stored.store.events(this.sessionId, after, Math.min(limit, until - after))),
+      (entries) => entries.flatMap((entry) => (Entry.isRecord(entry) || entry.sequence > until ? [] : [entry]))
+    )
+  }
+
+  /** The calls of a generation whose past is in the store, by folding its events again. */
+  calls(generation: GenerationState): Effect.Effect<GenerationState["calls"], SessionError> {
+    return Effect.gen({ self: this }, function* () {
+      const past = new Projection([])
+      let cursor = generation.startSequence - 1
+      while (cursor < this.sequence) {
+        const events = yield* this.events(cursor, this.sequence, 4096)
+        for (const event of events) {
+          cursor = event.sequence
+          if (!("generation_id" in event) || event.generation_id !== generation.id) continue
+          past.apply(event)
+          if (isTerminal(event)) return past.generations.get(generation.id)?.calls ?? generation.calls
+        }
+        if (events.length === 0) break
       }
-      const event = this.#place(entry, this.#events.length + 1, time)
-      this.#events.push(event)
-      this.projection.apply(event)
-    }
-    this.#ring()
+      return past.generations.get(generation.id)?.calls ?? generation.calls
+    })
   }
 
-  /** Publishes a live event: no sequence, no replay, dropped when nobody reads (L-V1). */
-  publish(body: Event.Body): void {
-    if (this.#readers.size === 0) return
-    const index = this.#liveBase + this.#live.length
-    const event = Object.assign(this.#place(body, this.#events.length, this.now), { live: index })
-    this.#live.push({ after: this.#events.length, event })
-    if (this.#live.length > liveCapacity) {
-      this.#live.shift()
-      this.#liveBase++
-    }
-    this.#ring()
-  }
-
-  /** Whether anybody reads: a live event costs nothing when nobody does. */
-  get observed(): boolean {
-    return this.#readers.size > 0
-  }
-
-  /** Ends every reader's stream: after what is journalled, with a typed error unless the session closed. */
+  /** Ends every reader's stream after what is journalled. */
   end(reason: SessionErrorReason | "closed"): void {
-    this.#end ??= reason
-    this.#ring()
+    this.log.end(reason)
   }
 
-  /** Every later event once, in order, then the live ones (L-V2). A lost or slow reader changes nothing. */
-  stream(after: number): Stream.Stream<Event.SessionEvent, SessionError> {
-    return Stream.suspend(() => {
-      const reader: Reader = { live: this.#liveBase + this.#live.length }
-      let cursor = Math.max(0, after)
-      this.#readers.add(reader)
-      const leave = Effect.sync(() => {
-        this.#readers.delete(reader)
-        this.#trim()
-      })
-      const pull: Effect.Effect<
-        readonly [Event.SessionEvent, ...Array<Event.SessionEvent>],
-        SessionError | Cause.Done
-      > = Effect.suspend(() => {
-        const chunk = this.#read(reader, cursor)
-        cursor = Math.max(cursor, chunk.cursor)
-        const [first, ...rest] = chunk.events
-        if (first !== undefined) return Effect.succeed([first, ...rest] as const)
-        if (this.#end === undefined) return Effect.flatMap(this.#wait(reader, cursor), () => pull)
-        return this.#end === "closed"
-          ? Effect.fail(Cause.Done())
-          : Effect.fail(new SessionError({ sessionId: this.sessionId, reason: this.#end }))
-      })
-      return Stream.ensuring(Stream.fromPull(Effect.succeed(pull)), leave)
-    })
+  #read(
+    stored: Effect.Effect<ReadonlyArray<StoredEntry>, StoreError>
+  ): Effect.Effect<ReadonlyArray<Entry.Committed>, SessionError> {
+    return Effect.mapError(
+      Effect.flatMap(stored, (entries) => Effect.forEach(entries, Codec.decode)),
+      (error) => this.#error(toSessionReason(error.reason))
+    )
   }
 
-  /** Journalled events after the cursor, with the live ones that fall between them in their places (L-V4). */
-  #read(reader: Reader, cursor: number): { readonly events: Array<Event.SessionEvent>; readonly cursor: number } {
-    const journalled = this.#events
-    const until = Math.min(journalled.length, cursor + readChunk)
-    if (reader.live < this.#liveBase) reader.live = this.#liveBase
-    if (reader.live === this.#liveBase + this.#live.length) {
-      return { events: journalled.slice(cursor, until), cursor: until }
-    }
-    const events: Array<Event.SessionEvent> = []
-    let at = cursor
-    for (; reader.live < this.#liveBase + this.#live.length; reader.live++) {
-      const next = this.#live[reader.live - this.#liveBase]
-      if (next === undefined || next.after > until) break
-      for (; at < next.after; at++) pushDefined(events, journalled[at])
-      events.push(next.event)
-    }
-    for (; at < until; at++) pushDefined(events, journalled[at])
-    this.#trim()
-    return { events, cursor: at }
-  }
-
-  /** Drops the live events that every reader has passed. */
-  #trim(): void {
-    if (this.#live.length === 0) return
-    let least = this.#liveBase + this.#live.length
-    for (const reader of this.#readers) least = Math.min(least, Math.max(reader.live, this.#liveBase))
-    if (least === this.#liveBase + this.#live.length) this.#live = []
-    else if (least - this.#liveBase >= 256) this.#live = this.#live.slice(least - this.#liveBase)
-    else return
-    this.#liveBase = least
-  }
-
-  /** Looks again in the step that registers: an append between the look and the registration would wake nobody. */
-  #wait(reader: Reader, cursor: number): Effect.Effect<void> {
-    return Effect.callback<void>((resume) => {
-      if (cursor < this.#events.length || reader.live < this.#liveBase + this.#live.length || this.#end !== undefined) {
-        return resume(Effect.void)
+  /** Writes what is waiting, whole commits in order, until nothing is. */
+  #drain(stored: Stored): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      while (this.#queue.length > 0) {
+        const batch = this.#queue
+        this.#queue = []
+        const failure = yield* this.#write(stored, batch)
+        if (failure === undefined) continue
+        const { certain, reason } = failure
+        const refusal = Effect.fail(this.#error(reason))
+        if (!certain || !batch.every((waiting) => waiting.refusable === true)) this.#lose(reason)
+        for (const waiting of batch) this.#settle(waiting, refusal)
       }
-      this.#waiters.push(resume)
-      return Effect.sync(() => {
-        const at = this.#waiters.indexOf(resume)
-        if (at >= 0) this.#waiters.splice(at, 1)
-      })
+      this.#writing = false
     })
   }
 
-  /** A turn of its own: the publisher finishes its step before any reader's code runs (L-V3). */
-  #ring(): void {
-    if (this.#waiters.length === 0 || this.#flushing) return
-    this.#flushing = true
-    this.#dispatcher.scheduleTask(() => {
-      this.#flushing = false
-      const waiters = this.#waiters
-      this.#waiters = []
-      for (const resume of waiters) resume(Effect.void)
-    }, 0)
+  #write(stored: Stored, batch: ReadonlyArray<Waiting>): Effect.Effect<Failure | undefined> {
+    return Effect.gen({ self: this }, function* () {
+      if (this.#lost !== undefined) return { reason: this.#lost, certain: true }
+      const expected = this.#position
+      const time = this.now
+      let sequence = this.sequence
+      let position = expected
+      const placed = batch.map(({ entries }) => {
+        const committed = this.#place(entries, sequence, time)
+        for (const entry of committed) if (!Entry.isRecord(entry)) sequence = entry.sequence
+        return committed
+      })
+      const [first, ...rest] = placed.flat().map((entry) => Codec.encode(entry, ++position))
+      if (first !== undefined) {
+        const snapshot = expected - this.#snapshot >= snapshotEvery
+        const written = yield* Effect.exit(
+          stored.store.append({
+            sessionId: this.sessionId,
+            epoch: stored.epoch,
+            expected,
+            entries: [first, ...rest],
+            snapshot: snapshot ? Codec.encodeSnapshot(expected, Snapshot.take(this.projection)) : undefined
+          })
+        )
+        const failure = Exit.isSuccess(written)
+          ? undefined
+          : yield* this.#settleDoubt(stored, written, expected, position)
+        if (failure !== undefined) return failure
+        if (snapshot) this.#snapshot = expected
+      }
+      this.#position = position
+      batch.forEach((waiting, index) => {
+        this.#apply(placed[index] ?? [])
+        this.#settle(waiting, Effect.void)
+      })
+      return undefined
+    })
   }
 
-  #place(body: Event.Body, sequence: number, time: number): Event.SessionEvent {
-    // Completed in place: the caller made the body for this call and keeps no hold of it.
-    return Object.assign(body, { session_id: this.sessionId, sequence, time })
+  /** What a failed write came to. One whose outcome was not told is read back before anything else is written (L-A7). */
+  #settleDoubt(
+    stored: Stored,
+    written: Exit.Failure<void, StoreError>,
+    expected: number,
+    position: number
+  ): Effect.Effect<Failure | undefined> {
+    const error = Exit.findErrorOption(written)
+    const reason: StoreErrorReason =
+      error._tag === "Some" ? error.value.reason : { _tag: "Unconfirmed", detail: String(written.cause) }
+    if (reason._tag !== "Unconfirmed") {
+      return Effect.succeed({ reason: toSessionReason(reason), certain: reason._tag === "Unavailable" })
+    }
+    return Effect.map(Effect.exit(stored.store.position(this.sessionId)), (read): Failure | undefined => {
+      if (Exit.isFailure(read)) {
+        return { reason: { _tag: "StorageUnavailable", detail: `unconfirmed: ${reason.detail}` }, certain: false }
+      }
+      if (read.value.epoch !== stored.epoch) return { reason: { _tag: "OwnerLost" }, certain: false }
+      if (read.value.position === position) return undefined
+      const detail = `not written: ${reason.detail}`
+      return { reason: { _tag: "StorageUnavailable", detail }, certain: read.value.position === expected }
+    })
+  }
+
+  #settle(waiting: Waiting, done: Effect.Effect<void, SessionError>): void {
+    waiting.done = done
+    if (Exit.isExit(done) && Exit.isSuccess(done)) waiting.applied?.()
+    else waiting.failed?.()
+    // A turn of its own: the whole batch is folded before any waiting fiber goes on.
+    const { resume } = waiting
+    if (resume !== undefined) this.#dispatcher.scheduleTask(() => resume(done), 0)
+  }
+
+  #lose(reason: SessionErrorReason): void {
+    if (this.#lost !== undefined) return
+    this.#lost = reason
+    this.log.end(reason)
+    this.onLost(reason)
+  }
+
+  #place(entries: ReadonlyArray<Entry.Entry>, after: number, time: number): ReadonlyArray<Entry.Committed> {
+    let sequence = after
+    return entries.map((entry) =>
+      // Completed in place: the caller made the body for this call and keeps no hold of it.
+      Entry.isRecord(entry) ? entry : Object.assign(entry, { session_id: this.sessionId, sequence: ++sequence, time })
+    )
+  }
+
+  #apply(entries: ReadonlyArray<Entry.Committed>): void {
+    for (const entry of entries) {
+      this.projection.apply(entry)
+      if (!Entry.isRecord(entry)) this.log.append(entry)
+    }
+    this.log.ring()
+  }
+
+  #error(reason: SessionErrorReason): SessionError {
+    return new SessionError({ sessionId: this.sessionId, reason })
   }
 }
 
-const pushDefined = (events: Array<Event.SessionEvent>, event: Event.SessionEvent | undefined): void => {
-  if (event !== undefined) events.push(event)
+/**
+ * A store's error as a session tells of it.
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const toSessionReason = (reason: StoreErrorReason): SessionErrorReason => {
+  switch (reason._tag) {
+    case "Unavailable":
+      return { _tag: "StorageUnavailable", detail: reason.detail }
+    case "Unconfirmed":
+      return { _tag: "StorageUnavailable", detail: `unconfirmed: ${reason.detail}` }
+    case "Fenced":
+    case "Conflict":
+      return { _tag: "OwnerLost" }
+    case "Corrupt":
+      return { _tag: "JournalCorrupt", detail: reason.detail }
+    case "TooNew":
+      return { _tag: "JournalTooNew", format: reason.format, supported: reason.supported }
+  }
 }

@@ -4,8 +4,10 @@
  *
  * @since 0.1.0
  */
+import type { Schema } from "effect"
 import type { Prompt } from "effect/ai"
-import * as Event from "../domain/Event.ts"
+import type * as Event from "../domain/Event.ts"
+import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, GenerationReport, Outcome } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
@@ -22,12 +24,45 @@ import * as Entry from "./Entry.ts"
  * @since 0.1.0
  */
 export interface AcceptedInput {
-  readonly input: Input
+  readonly intent: Input["intent"]
+  /** Absent for an input that was delivered before the session was last opened: its digest and its message say it all. */
+  readonly input: Input | undefined
+  readonly digest: string | undefined
   readonly anchor: Ids.GenerationId | null
   readonly delivery: Receipt.Delivery
   readonly acceptedAt: number
   status: Receipt.InputStatus
 }
+
+/**
+ * A call of the newest response: all that answering it again after a loss would need.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface OpenCall {
+  readonly id: Ids.ToolCallId
+  readonly providerId: string
+  readonly name: string
+  readonly params: Schema.Json
+  readonly status: ToolCallStatus
+  readonly result: Schema.Json | undefined
+  /** A repeat of an id within one response; it is answered in no context (L-T1). */
+  readonly repeat: boolean
+}
+
+/**
+ * How far a generation's newest step has come: what a recovery goes on from (L-R2).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Step =
+  | { readonly _tag: "Starting" }
+  | { readonly _tag: "Requested" }
+  | { readonly _tag: "Calling"; readonly calls: Map<Ids.ToolCallId, OpenCall> }
+  | { readonly _tag: "Answered" }
+  | { readonly _tag: "Final" }
 
 /**
  * One generation, live or ended.
@@ -37,6 +72,8 @@ export interface AcceptedInput {
  */
 export interface GenerationState {
   readonly id: Ids.GenerationId
+  /** The sequence of its `generation.started`. */
+  readonly startSequence: number
   readonly initialInputIds: ReadonlyArray<Ids.InputId>
   readonly startedAt: number
   readonly inputIds: Array<Ids.InputId>
@@ -48,6 +85,13 @@ export interface GenerationState {
   outputTokens: number
   text: string
   textBefore: string
+  step: Step
+  /** A stop or cancel that was accepted and not yet completed (L-C10). */
+  ending: { readonly type: "stop" | "cancel"; readonly cause: EventCause } | undefined
+  /** Handed to the next process as it stands (L-C9). */
+  parked: boolean
+  /** Calls and inputs of its past that are in the store and not here. */
+  cold: boolean
   ended: { readonly outcome: Outcome; readonly error: GenerationError | undefined } | undefined
 }
 
@@ -66,6 +110,10 @@ export interface PauseState {
   inputAccepted: boolean
   effective: boolean
 }
+
+const requested: Step = { _tag: "Requested" }
+const answered: Step = { _tag: "Answered" }
+const final: Step = { _tag: "Final" }
 
 const outcomes = {
   "generation.finished": "finished",
@@ -87,16 +135,36 @@ export class Projection {
   readonly messages: Array<Prompt.Message>
   /** In the order asked for; they add up (L-C2). */
   readonly pauses: Array<PauseState> = []
+  /** The steer that a promoted follow-up has become (L-F9). */
+  readonly promotions = new Map<Ids.InputId, Ids.InputId>()
+  /** Inputs whose write into a host's context has begun and not ended (L-R1). */
+  readonly begun = new Set<Ids.InputId>()
   active: GenerationState | undefined
-  idleAnnounced = false
+  /** The session's last journalled sequence that this fold has seen. */
+  sequence = 0
+
+  readonly #instructions: number
 
   constructor(instructions: ReadonlyArray<Prompt.Message>) {
     this.messages = [...instructions]
+    this.#instructions = instructions.length
+  }
+
+  /** Puts older messages between the instructions and what is here. */
+  prepend(messages: ReadonlyArray<Prompt.Message>): void {
+    const rest = this.messages.splice(this.#instructions)
+    for (const message of messages) this.messages.push(message)
+    for (const message of rest) this.messages.push(message)
   }
 
   apply(entry: Entry.Committed): void {
     if (Entry.isRecord(entry)) this.#record(entry)
     else this.#event(entry)
+  }
+
+  /** An input with its content, if it is kept here: everything that is not yet delivered is. */
+  input(id: Ids.InputId): Input | undefined {
+    return this.inputs.get(id)?.input
   }
 
   /** The receipt of an accepted identity as it stands now (L-I1). */
@@ -108,24 +176,37 @@ export class Projection {
   #record(entry: Entry.Record): void {
     switch (entry.record) {
       case "input": {
-        const { anchor, delivery, generation_id, input, time } = entry
+        const { anchor, delivery, digest, generation_id, input, time } = entry
         const bound = generation_id === null ? undefined : this.generations.get(generation_id)
         this.inputs.set(input.id, {
+          intent: input.intent,
           input,
+          digest,
           anchor,
           delivery,
           acceptedAt: time,
           status: bound === undefined ? { _tag: "Queued" } : { _tag: "Admitted", generationId: bound.id }
         })
+        // In one commit with the hold: whoever names the follow-up later did not come from its promotion.
+        const from = input.derivedFrom
+        const origin = from === undefined ? undefined : this.inputs.get(from)?.status
+        if (
+          from !== undefined &&
+          origin?._tag === "Held" &&
+          origin.reason === "promoted" &&
+          !this.promotions.has(from)
+        ) {
+          this.promotions.set(from, input.id)
+        }
         if (bound !== undefined) bound.inputIds.push(input.id)
         else if (input.intent === "steer") this.turns.push(input.id)
         else if (input.intent !== "prompt") this.queue.push(input.id)
-        this.idleAnnounced = false
         for (const pause of this.pauses) pause.inputAccepted = true
         return
       }
       case "message":
         this.messages.push(entry.message)
+        if (entry.message.role === "tool" && this.active?.step._tag === "Calling") this.active.step = answered
         return
       case "resumed":
         for (const pause of this.pauses) {
@@ -134,15 +215,24 @@ export class Projection {
         }
         return
       case "write-begun":
+        for (const id of entry.input_ids) this.begun.add(id)
+        return
       case "decision":
         return
     }
   }
 
   #event(event: Event.SessionEvent): void {
+    this.sequence = event.sequence
     switch (event.type) {
       case "generation.started":
         return this.#started(event)
+      case "stop.requested":
+      case "cancel.requested": {
+        const type = event.type === "stop.requested" ? "stop" : "cancel"
+        this.#generation(event.generation_id).ending = { type, cause: event.cause }
+        return
+      }
       case "generation.finished":
       case "generation.failed":
       case "generation.stopped":
@@ -155,10 +245,13 @@ export class Projection {
       }
       case "input.delivered": {
         this.#generation(event.generation_id).uncompleted.add(event.input_id)
+        this.begun.delete(event.input_id)
         return this.#set(event.input_id, { _tag: "Delivered", generationId: event.generation_id })
       }
       case "request.started": {
-        this.#generation(event.generation_id).request = event.request
+        const generation = this.#generation(event.generation_id)
+        generation.request = event.request
+        generation.step = requested
         for (const id of event.input_ids) {
           this.#set(id, { _tag: "Delivered", generationId: event.generation_id, request: event.request })
         }
@@ -168,6 +261,8 @@ export class Projection {
         const generation = this.#generation(event.generation_id)
         generation.inputTokens += event.usage.inputTokens
         generation.outputTokens += event.usage.outputTokens
+        // Calls, if there are any, follow in the same commit.
+        generation.step = event.reason === "pause" ? answered : final
         return
       }
       case "input.completed": {
@@ -178,11 +273,13 @@ export class Projection {
       }
       case "steering.held": {
         this.#unqueue(event.input_id)
+        this.begun.delete(event.input_id)
         const generationId = event.target_generation_id
         return this.#set(event.input_id, { _tag: "Held", generationId, reason: event.reason })
       }
       case "steering.unknown": {
         const generationId = event.target_generation_id
+        this.begun.delete(event.input_id)
         if (generationId !== null) {
           this.#set(event.input_id, { _tag: "Unknown", generationId, reason: event.reason })
         }
@@ -205,6 +302,16 @@ export class Projection {
           request: event.request,
           status: { _tag: "Requested" }
         })
+        if (generation.step._tag !== "Calling") generation.step = { _tag: "Calling", calls: new Map() }
+        generation.step.calls.set(event.call_id, {
+          id: event.call_id,
+          providerId: event.provider_call_id,
+          name: event.tool,
+          params: event.params,
+          status: { _tag: "Requested" },
+          result: undefined,
+          repeat: [...generation.step.calls.values()].some(({ providerId }) => providerId === event.provider_call_id)
+        })
         return
       }
       case "tools.admitted":
@@ -213,7 +320,12 @@ export class Projection {
       case "tool.started":
         return this.#call(event.generation_id, event.call_id, { _tag: "Started" })
       case "tool.completed":
-        return this.#call(event.generation_id, event.call_id, { _tag: "Completed", isFailure: event.is_failure })
+        return this.#call(
+          event.generation_id,
+          event.call_id,
+          { _tag: "Completed", isFailure: event.is_failure },
+          event.result
+        )
       case "tool.failed":
         return this.#call(event.generation_id, event.call_id, { _tag: "Failed", error: event.reason })
       case "tool.denied":
@@ -251,13 +363,12 @@ export class Projection {
         if (at >= 0) this.pauses.splice(at, 1)
         return
       }
-      case "session.idle":
-        this.idleAnnounced = true
-        return
       case "generation.resumed":
+        this.#generation(event.generation_id).parked = false
+        return
       case "generation.parked":
-      case "stop.requested":
-      case "cancel.requested":
+        this.#generation(event.generation_id).parked = true
+        return
       case "request.failed":
       case "text.delta":
       case "reasoning.delta":
@@ -269,6 +380,7 @@ export class Projection {
       case "tool.approval_requested":
       case "tool.progress":
       case "checkpoint.saved":
+      case "session.idle":
       case "session.closed":
       case "session.recovered":
         return
@@ -283,6 +395,7 @@ export class Projection {
   ): void {
     const generation: GenerationState = {
       id: event.generation_id,
+      startSequence: event.sequence,
       initialInputIds: event.input_ids,
       startedAt: event.time,
       inputIds: [],
@@ -293,11 +406,14 @@ export class Projection {
       outputTokens: 0,
       text: "",
       textBefore: "",
+      step: { _tag: "Starting" },
+      ending: undefined,
+      parked: false,
+      cold: false,
       ended: undefined
     }
     this.generations.set(generation.id, generation)
     this.active = generation
-    this.idleAnnounced = false
     for (const id of event.input_ids) {
       this.#unqueue(id)
       generation.inputIds.push(id)
@@ -316,10 +432,12 @@ export class Projection {
     if (found !== undefined) found.status = status
   }
 
-  #call(generation: Ids.GenerationId, id: Ids.ToolCallId, status: ToolCallStatus): void {
-    const calls = this.#generation(generation).calls
+  #call(generation: Ids.GenerationId, id: Ids.ToolCallId, status: ToolCallStatus, result?: Schema.Json): void {
+    const { calls, step } = this.#generation(generation)
     const found = calls.get(id)
     if (found !== undefined) calls.set(id, { ...found, status })
+    const open = step._tag === "Calling" ? step.calls.get(id) : undefined
+    if (step._tag === "Calling" && open !== undefined) step.calls.set(id, { ...open, status, result })
   }
 
   #unqueue(id: Ids.InputId): void {
@@ -350,14 +468,17 @@ export const partition = (projection: Projection, generation: GenerationState) =
 }
 
 /**
- * The report of an ended generation, or `undefined` while it lives.
+ * The report of a generation that has ended, with the calls it made.
  *
  * @category queries
  * @since 0.1.0
  */
-export const report = (projection: Projection, generation: GenerationState): GenerationReport | undefined => {
-  if (generation.ended === undefined) return undefined
-  const { error, outcome } = generation.ended
+export const report = (
+  projection: Projection,
+  generation: GenerationState,
+  calls: ReadonlyMap<Ids.ToolCallId, ToolCallReport>
+): GenerationReport => {
+  const { error, outcome } = generation.ended ?? { error: undefined, outcome: "failed" }
   const { delivered, undelivered, unknown } = partition(projection, generation)
   return {
     id: generation.id,
@@ -366,7 +487,7 @@ export const report = (projection: Projection, generation: GenerationState): Gen
     deliveredInputIds: delivered,
     undeliveredInputIds: undelivered,
     unknownInputIds: unknown,
-    tools: [...generation.calls.values()],
+    tools: [...calls.values()],
     requests: generation.request,
     usage: { inputTokens: generation.inputTokens, outputTokens: generation.outputTokens },
     ...(error === undefined ? undefined : { error })

@@ -6,7 +6,7 @@
  * @since 0.1.0
  */
 import { Context, Effect, Layer, Option, Schema } from "effect"
-import * as Ids from "../domain/Ids.ts"
+import type * as Ids from "../domain/Ids.ts"
 
 /**
  * One entry as it is kept. `position` counts every entry of the session from 1, gapless; `sequence` counts its events from 1 and
@@ -181,7 +181,9 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
   const fail = (reason: StoreErrorReason) => Effect.fail(new StoreError({ reason }))
   const find = (id: Ids.SessionId): Effect.Effect<Kept, StoreError> => {
     const kept = sessions.get(id)
-    return kept === undefined ? fail({ _tag: "Unavailable", detail: `there is no session ${id}` }) : Effect.succeed(kept)
+    return kept === undefined
+      ? fail({ _tag: "Unavailable", detail: `there is no session ${id}` })
+      : Effect.succeed(kept)
   }
   return SessionStore.of({
     durable: false,

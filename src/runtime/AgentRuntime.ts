@@ -6,6 +6,7 @@
  */
 import { Clock, Context, Deferred, Effect, Exit, Layer, Random, Scope } from "effect"
 import { LanguageModel, Prompt, ResponseIdTracker, type Tool } from "effect/ai"
+import * as Admission from "../boundary/Admission.ts"
 import { ContextStore } from "../boundary/ContextStore.ts"
 import type { Agent, Tools } from "../domain/Agent.ts"
 import * as Ids from "../domain/Ids.ts"
@@ -14,10 +15,17 @@ import { SessionError } from "../domain/SessionError.ts"
 import { GraceTime } from "../domain/Uncancellable.ts"
 import { Checkpointer } from "../engine/Checkpointer.ts"
 import { ContextPreparation } from "../engine/ContextPreparation.ts"
+import * as Ending from "../engine/Ending.ts"
+import { makeRun } from "../engine/Engine.ts"
+import * as Recovery from "../engine/Recovery.ts"
 import { ToolPolicy } from "../engine/ToolPolicy.ts"
 import { ToolReconciler } from "../engine/ToolReconciler.ts"
 import { ToolRunner } from "../engine/ToolRunner.ts"
-import { Journal } from "../ledger/Journal.ts"
+import * as Codec from "../ledger/Codec.ts"
+import { Journal, toSessionReason } from "../ledger/Journal.ts"
+import { Projection } from "../ledger/Projection.ts"
+import { SessionStore, StoreError } from "../ledger/SessionStore.ts"
+import * as Snapshot from "../ledger/Snapshot.ts"
 import { settleRested } from "./Controls.ts"
 import { Core } from "./Core.ts"
 import * as Session from "./Session.ts"
@@ -26,6 +34,10 @@ import * as Session from "./Session.ts"
 export interface OpenOptions {
   /** Made at random if absent. Opening an id that is open shares the live session. */
   readonly id?: Ids.SessionId
+  /** What becomes of a generation that a lost process left: `settle` (the default) ends it, `resume` goes on with it (L-R2). */
+  readonly recovery?: Recovery.Mode
+  /** What closing does to a live generation: `cancel` (the default) ends it, `detach` hands it to the next process (L-C9). */
+  readonly onClose?: "cancel" | "detach"
 }
 
 /**
@@ -67,6 +79,7 @@ export class AgentRuntime extends Context.Service<
 
 interface Opened {
   readonly agent: object
+  readonly options: Required<Pick<OpenOptions, "recovery" | "onClose">>
   readonly core: Core
   readonly session: Session.Session
   readonly scope: Scope.Closeable
@@ -74,44 +87,53 @@ interface Opened {
   holders: number
 }
 
-/**
- * Sessions whose journal lives and goes with them. Needs nothing.
- *
- * @category layers
- * @since 0.1.0
- */
-export const layerMemory: Layer.Layer<AgentRuntime> = Layer.sync(AgentRuntime, () => {
-  const sessions = new Map<Ids.SessionId, Opened>()
+/** The sessions of one runtime, over a store or over none. */
+const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service"] => {
+  const sessions = new Map<Ids.SessionId, Opened | Deferred.Deferred<void>>()
   const open = (agent: Agent<Tools>, options: OpenOptions = {}) =>
-    Effect.uninterruptible(
+    Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const id = options.id ?? (`ses_${yield* nonce}` as Ids.SessionId)
         if (!Ids.isId(id)) {
           const detail = "a session id is 1 to 128 printable ASCII characters"
           return yield* new SessionError({ sessionId: String(id), reason: { _tag: "InvalidId", detail } })
         }
+        const settings = { recovery: options.recovery ?? "settle", onClose: options.onClose ?? "cancel" } as const
         while (true) {
           const found = sessions.get(id)
           if (found === undefined) break
-          if (found.holders > 0) return yield* share(id, found, agent)
-          // The last holder is closing it; the id is free when everything there is settled.
-          yield* Deferred.await(found.closed)
+          // Being opened by another, or closed by its last holder: the id is free, or shared, when that is done.
+          if (!("core" in found)) yield* restore(Deferred.await(found))
+          else if (found.holders > 0) return yield* share(id, found, agent, settings)
+          else yield* restore(Deferred.await(found.closed))
         }
-        const opened = yield* start(id, agent)
-        sessions.set(id, opened)
+        const opening = Deferred.makeUnsafe<void>()
+        sessions.set(id, opening)
+        const opened = yield* Effect.onExit(start(id, agent, settings, store), (exit) =>
+          Effect.sync(() => {
+            if (Exit.isSuccess(exit)) sessions.set(id, exit.value)
+            else sessions.delete(id)
+            Deferred.doneUnsafe(opening, Effect.void)
+          })
+        )
         return yield* hold(id, opened)
       })
     )
-  const share = (id: Ids.SessionId, found: Opened, agent: object) => {
-    if (found.agent === agent) return hold(id, found)
-    const detail = "it was opened with another agent"
+  const share = (id: Ids.SessionId, found: Opened, agent: object, settings: Opened["options"]) => {
+    const detail =
+      found.agent !== agent
+        ? "another agent"
+        : found.options.recovery !== settings.recovery || found.options.onClose !== settings.onClose
+          ? "other options"
+          : undefined
+    if (detail === undefined) return hold(id, found)
     return Effect.fail(new SessionError({ sessionId: id, reason: { _tag: "InUse", detail } }))
   }
   const hold = (id: Ids.SessionId, opened: Opened) => {
     opened.holders++
     const release = Effect.suspend(() => {
       if (--opened.holders > 0) return Effect.void
-      return opened.core.close.pipe(
+      return opened.core.close(opened.options.onClose).pipe(
         Effect.andThen(Scope.close(opened.scope, Exit.void)),
         Effect.andThen(
           Effect.suspend(() => {
@@ -127,28 +149,99 @@ export const layerMemory: Layer.Layer<AgentRuntime> = Layer.sync(AgentRuntime, (
       opened.session
     )
   }
+  const live = (): ReadonlyArray<SessionSummary> =>
+    Array.from(sessions, ([id, found]) => ("core" in found ? [summaryOf(id, found.core)] : [])).flat()
   return AgentRuntime.of({
     // The engine keeps no type of a host's tools; what they need is in the context that `open` requires.
     open: open as unknown as AgentRuntime["Service"]["open"],
-    list: Effect.sync(() =>
-      Array.from(sessions, ([id, { core }]) => ({
-        id,
-        agent: core.engine.agent.name,
-        open: true,
-        sequence: core.engine.journal.sequence
-      }))
-    )
+    list:
+      store === undefined
+        ? Effect.sync(live)
+        : Effect.mapBoth(store.list, {
+            onSuccess: (stored) => {
+              const open = new Map(live().map((summary) => [summary.id, summary]))
+              return stored.map(({ agent, id, sequence }) => open.get(id) ?? { id, agent, open: false, sequence })
+            },
+            onFailure: (error) => new SessionError({ sessionId: "*", reason: toSessionReason(error.reason) })
+          })
   })
+}
+
+const summaryOf = (id: Ids.SessionId, core: Core): SessionSummary => ({
+  id,
+  agent: core.engine.agent.name,
+  open: true,
+  sequence: core.engine.journal.sequence
 })
 
-const start = Effect.fnUntraced(function* (id: Ids.SessionId, agent: Agent<Tools>) {
+/**
+ * Sessions whose journal lives and goes with them. Needs nothing.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerMemory: Layer.Layer<AgentRuntime> = Layer.sync(AgentRuntime, () => make(undefined))
+
+/**
+ * Sessions kept in a store: their receipts outlive the process, and opening a stored id recovers it (L-R2).
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer: Layer.Layer<AgentRuntime, never, SessionStore> = Layer.effect(
+  AgentRuntime,
+  Effect.map(SessionStore, make)
+)
+
+const instructionsOf = (agent: Agent<Tools>): ReadonlyArray<Prompt.Message> =>
+  agent.instructions.trim() === "" ? [] : [Prompt.systemMessage({ content: agent.instructions })]
+
+/** Claims what is stored and folds it; a session that is not stored begins empty. */
+const claim = Effect.fnUntraced(function* (
+  id: Ids.SessionId,
+  agent: Agent<Tools>,
+  store: SessionStore["Service"] | undefined
+) {
+  const instructions = instructionsOf(agent)
+  if (store === undefined) return { projection: new Projection(instructions), stored: undefined, created: true }
+  const claimed = yield* store.claim(id, agent.name)
+  const { snapshot } = claimed
+  const projection =
+    snapshot === undefined
+      ? new Projection(instructions)
+      : yield* Effect.mapError(
+          Effect.flatMap(Codec.decodeSnapshot(snapshot), (body) => Snapshot.restore(body, instructions)),
+          (error) =>
+            new StoreError({ reason: { _tag: "Corrupt", detail: `the snapshot cannot be read: ${error.message}` } })
+        )
+  for (const stored of claimed.entries) {
+    const entry = yield* Codec.decode(stored)
+    yield* Effect.try({
+      try: () => projection.apply(entry),
+      catch: (error) => new StoreError({ reason: { _tag: "Corrupt", detail: String(error) } })
+    })
+  }
+  const { created, epoch, position } = claimed
+  return { projection, stored: { store, epoch, position, snapshot: snapshot?.position ?? 0 }, created }
+})
+
+const start = Effect.fnUntraced(function* (
+  id: Ids.SessionId,
+  agent: Agent<Tools>,
+  options: Opened["options"],
+  store: SessionStore["Service"] | undefined
+) {
   const services = yield* Effect.context<LanguageModel.LanguageModel | Tool.HandlersFor<Tools>>()
-  const scope = yield* Scope.make()
   const toolkit = yield* agent.toolkit
   const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
-  const instructions = agent.instructions.trim() === "" ? [] : [Prompt.systemMessage({ content: agent.instructions })]
-  const journal = new Journal({ sessionId: id, clock: yield* Clock.Clock, dispatcher, instructions })
+  const { created, projection, stored } = yield* Effect.mapError(
+    claim(id, agent, store),
+    (error) => new SessionError({ sessionId: id, reason: toSessionReason(error.reason) })
+  )
+  const clock = yield* Clock.Clock
+  const journal = new Journal({ sessionId: id, clock, dispatcher, services, projection, stored })
   const saving = new Set<number>()
+  const scope = yield* Scope.make()
   const core: Core = yield* Scope.provide(
     Core.make({
       engine: {
@@ -173,8 +266,12 @@ const start = Effect.fnUntraced(function* (id: Ids.SessionId, agent: Agent<Tools
     }),
     scope
   )
+  journal.onLost = () => core.lose()
+  const resumed = yield* Effect.onError(recover(core, options.recovery, created), () => Scope.close(scope, Exit.void))
+  core.ready(resumed)
   const opened: Opened = {
     agent,
+    options,
     core,
     session: Session.make(core),
     scope,
@@ -182,6 +279,52 @@ const start = Effect.fnUntraced(function* (id: Ids.SessionId, agent: Agent<Tools
     holders: 0
   }
   return opened
+})
+
+/** Settles or takes up what a lost process left, before anything new is started (L-R2, L-R6). */
+const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode, created: boolean) {
+  const { engine } = core
+  const { journal } = engine
+  const { projection } = journal
+  if (created) return undefined
+  const lost = projection.active
+  if (lost === undefined) {
+    yield* journal.commit([{ type: "session.recovered" }])
+    return undefined
+  }
+  const admission = yield* Admission.make
+  const run = makeRun(lost, admission)
+  yield* Recovery.reconcile(engine, lost)
+  if (!Recovery.goesOn(engine, lost, mode)) {
+    Admission.close(admission, Recovery.endingOf(lost))
+    yield* Recovery.answer(engine, lost)
+    yield* Ending.settle(engine, run, () => projection.queue.length === 0 && projection.turns.length === 0)
+    yield* journal.commit([{ type: "session.recovered", lost_generation_id: lost.id }])
+    return undefined
+  }
+  const [initial] = lost.initialInputIds
+  if (initial !== undefined) {
+    const { initialInputIds, request } = lost
+    yield* journal.commit([
+      { type: "session.recovered", lost_generation_id: lost.id },
+      {
+        type: "generation.resumed",
+        generation_id: lost.id,
+        initial_input_id: initial,
+        input_ids: initialInputIds,
+        request
+      }
+    ])
+  }
+  // What it was started with is written by its first boundary; everything else that is bound to it is pending.
+  const begins = new Set(lost.initialInputIds)
+  for (const id of lost.inputIds) {
+    const found = projection.inputs.get(id)
+    if (found?.status._tag === "Admitted" && found.input !== undefined && !begins.has(id)) {
+      Admission.admit(admission, found.input)
+    }
+  }
+  return run
 })
 
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"

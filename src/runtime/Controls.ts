@@ -11,6 +11,7 @@ import * as Supervised from "../boundary/Supervised.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type * as Receipt from "../domain/Receipt.ts"
 import * as ResumeCondition from "../domain/ResumeCondition.ts"
+import type { SessionError } from "../domain/SessionError.ts"
 import type { ToolScope } from "../domain/ToolScope.ts"
 import * as Ending from "../engine/Ending.ts"
 import { closing, type Run } from "../engine/Engine.ts"
@@ -49,12 +50,28 @@ const end = (
   type: "stop.requested" | "cancel.requested",
   followUps: FollowUps
 ): Effect.Effect<Receipt.ControlReceipt> => {
-  const held: ReadonlyArray<Entry> =
-    followUps === "hold"
-      ? core.projection.queue.map((id) => Delivery.held(id, null, ending.held, ending.cause))
-      : []
+  const held = followUps === "hold" ? holdQueued(core, ending) : []
   const asked: Entry = { type, generation_id: run.id, cause: "user" }
-  return Effect.as(Ending.close(core.engine, run, ending, [asked, ...held]), accepted)
+  return answered(Ending.close(core.engine, run, ending, [asked, ...held]))
+}
+
+/** Accepted once it is written (L-C10). */
+const answered = (
+  written: Effect.Effect<void, SessionError>,
+  answer: () => Receipt.ControlReceipt = () => accepted
+): Effect.Effect<Receipt.ControlReceipt> =>
+  Effect.match(written, { onSuccess: answer, onFailure: () => refused("storage-unavailable") })
+
+/** Holds the follow-ups and collects that wait, but those whose fate is already in the lane (L-C6). */
+const holdQueued = (core: Core, ending: Ending.Closing): ReadonlyArray<Entry> =>
+  core.projection.queue
+    .filter((id) => !core.reservations.isClaimed(id))
+    .map((id) => Delivery.held(id, null, ending.held, ending.cause))
+
+/** The same control again: accepted, and what it adds is done. */
+const again = (core: Core, ending: Ending.Closing, followUps: FollowUps): Effect.Effect<Receipt.ControlReceipt> => {
+  const held = followUps === "hold" ? holdQueued(core, ending) : []
+  return held.length === 0 ? Effect.succeed(accepted) : answered(core.engine.journal.commit(held))
 }
 
 /**
@@ -68,7 +85,7 @@ export const stop = (core: Core, id: Ids.GenerationId, followUps: FollowUps): Ef
     const run = controllable(core, id)
     if ("accepted" in run) return Effect.succeed(run)
     const already = closing(run)
-    if (already?.outcome === "stopped") return Effect.succeed(accepted)
+    if (already?.outcome === "stopped") return again(core, already, followUps)
     if (already !== undefined) return Effect.succeed(refused("admission-closed", { actual: run.id }))
     return end(core, run, Ending.stopped, "stop.requested", followUps)
   })
@@ -84,7 +101,7 @@ export const cancel = (core: Core, id: Ids.GenerationId, followUps: FollowUps): 
     const run = controllable(core, id)
     if ("accepted" in run) return Effect.succeed(run)
     const already = closing(run)
-    if (already?.outcome === "cancelled") return Effect.succeed(accepted)
+    if (already?.outcome === "cancelled") return again(core, already, followUps)
     if (already !== undefined && already.outcome !== "stopped") {
       return Effect.succeed(refused("admission-closed", { actual: run.id }))
     }
@@ -116,18 +133,20 @@ export const pause = (core: Core, options: PauseOptions = {}): Effect.Effect<Rec
       return Effect.succeed(refused("condition-unmet", { unmet: [until] }))
     }
     const nothing = { manual: false, signals: new Set<string>(), inputAccepted: false, now: journal.now }
-    const written = journal.commit([
-      {
-        type: "pause.requested",
-        until,
-        unmet: ResumeCondition.unmet(until, nothing),
-        ...(scope === undefined ? undefined : { scope })
-      }
-    ])
-    for (const instant of ResumeCondition.instants(until)) core.at(instant, () => core.settlePauses())
-    core.settlePauses()
-    core.engine.rested()
-    return Effect.as(written, accepted)
+    const asked: Entry = {
+      type: "pause.requested",
+      until,
+      unmet: ResumeCondition.unmet(until, nothing),
+      ...(scope === undefined ? undefined : { scope })
+    }
+    const applied = () => {
+      for (const instant of ResumeCondition.instants(until)) core.at(instant, () => core.settlePauses())
+      core.settlePauses()
+      // Whoever waits for an answer looks again, and may find that it is at rest.
+      if (core.live !== undefined) Admission.ring(core.live.admission)
+      core.engine.rested()
+    }
+    return answered(journal.commit([asked], { refusable: true, applied }))
   })
 
 /**
@@ -143,11 +162,14 @@ export const resume = (core: Core, signal?: string): Effect.Effect<Receipt.Contr
     const { journal } = core.engine
     const { pauses } = core.projection
     if (pauses.length === 0) return Effect.succeed(refused("condition-unmet", { unmet: [] }))
-    const before = pauses.length
-    const written = journal.commit([{ record: "resumed", signal: signal ?? null }])
-    core.settlePauses()
-    const unmet = pauses.flatMap((each) => Gate.waitsFor(each, journal.now))
-    return Effect.as(written, pauses.length < before ? accepted : refused("condition-unmet", { unmet }))
+    let answer: Receipt.ControlReceipt = accepted
+    const applied = () => {
+      if (!core.settlePauses()) {
+        answer = refused("condition-unmet", { unmet: pauses.flatMap((each) => Gate.waitsFor(each, journal.now)) })
+      }
+    }
+    const written = journal.commit([{ record: "resumed", signal: signal ?? null }], { refusable: true, applied })
+    return answered(written, () => answer)
   })
 
 /**
@@ -173,12 +195,14 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
     run === undefined
       ? Effect.succeedSome(Exit.void)
       : Supervised.within(
-          checkpointer({
-            sessionId: journal.sessionId,
-            generationId: run.id,
-            request: run.state.request,
-            sequence: journal.sequence
-          }),
+          Effect.suspend(() =>
+            checkpointer({
+              sessionId: journal.sessionId,
+              generationId: run.id,
+              request: run.state.request,
+              sequence: journal.sequence
+            })
+          ),
           grace
         )
   const take = Effect.flatMap(save, (answer) => {
@@ -187,7 +211,9 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
     // A pause without its checkpoint is not in effect; the next time work rests it is tried again.
     if (still.length === 0 || answer._tag === "None" || Exit.isFailure(answer.value)) return Effect.void
     const lives = run !== undefined && core.live === run
-    return journal.commit([...(lives ? saved : []), ...still.map((each: PauseState) => Gate.effective(each))])
+    return Effect.ignore(
+      journal.commit([...(lives ? saved : []), ...still.map((each: PauseState) => Gate.effective(each))])
+    )
   })
   Effect.runForkWith(services)(Effect.forkIn(take, core.scope, { startImmediately: true }))
 }
@@ -204,10 +230,12 @@ export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effe
     const run = core.live
     if (run?.asking.has(id) === true && closing(run) === undefined) {
       if (run.asking.get(id) !== undefined) return Effect.succeed(refused("already-decided"))
-      run.asking.set(id, decision)
-      const written = core.engine.journal.commit([{ record: "decision", call_id: id, decision }])
-      Admission.ring(run.admission)
-      return Effect.as(written, accepted)
+      const applied = () => {
+        if (run.asking.has(id)) run.asking.set(id, decision)
+        Admission.ring(run.admission)
+      }
+      const entry: Entry = { record: "decision", call_id: id, decision }
+      return answered(core.engine.journal.commit([entry], { refusable: true, applied }))
     }
     for (const { calls } of core.projection.generations.values()) {
       if (calls.has(id)) return Effect.succeed(refused("already-decided"))
@@ -225,10 +253,15 @@ export const withdraw = (core: Core, id: Ids.InputId): Effect.Effect<Receipt.Con
   Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
     if (core.closed) return Effect.succeed(refused("session-closed"))
     if (!core.projection.inputs.has(id)) return Effect.succeed(refused("unknown-id"))
-    if (!core.projection.queue.includes(id)) return Effect.succeed(refused("not-queued"))
-    const written = core.engine.journal.commit([Delivery.held(id, null, "withdrawn", "user")])
-    core.wake()
-    return Effect.as(written, accepted)
+    if (!core.projection.queue.includes(id) || core.reservations.isClaimed(id))
+      return Effect.succeed(refused("not-queued"))
+    const unclaim = core.reservations.claim([id])
+    const over = () => {
+      unclaim()
+      core.wake()
+    }
+    const entry = Delivery.held(id, null, "withdrawn", "user")
+    return answered(core.engine.journal.commit([entry], { refusable: true, applied: over, failed: over }))
   })
 
 /**
@@ -247,6 +280,7 @@ export const promote = (
     const fresh = `in_${globalThis.crypto.randomUUID()}` as Ids.InputId
     const decision = Submission.promotion(core.view, id, generationId, as ?? fresh)
     if (decision._tag !== "Promote") return core.answer(decision, "steer", generationId)
-    const held = Delivery.held(id, null, "promoted", "user")
-    return core.join(decision.run, decision.input, generationId, [held])
+    if (core.reservations.isClaimed(id))
+      return core.answer(Submission.notQueued(id, generationId), "steer", generationId)
+    return core.join(decision.run, decision.input, generationId, id)
   })

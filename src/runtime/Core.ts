@@ -4,23 +4,27 @@
  *
  * @since 0.1.0
  */
-import { Deferred, Duration, Effect, Scope } from "effect"
+import { Duration, Effect, Exit, Scope } from "effect"
 import type { Scheduler } from "effect"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Inbox from "../boundary/Inbox.ts"
 import { type GenerationReport, UnknownGeneration } from "../domain/Generation.ts"
-import type * as Ids from "../domain/Ids.ts"
-import type * as Input from "../domain/Input.ts"
+import * as Ids from "../domain/Ids.ts"
+import * as Input from "../domain/Input.ts"
 import type * as Receipt from "../domain/Receipt.ts"
+import { instants } from "../domain/ResumeCondition.ts"
 import { SessionError } from "../domain/SessionError.ts"
 import * as Coordinator from "../engine/Coordinator.ts"
 import * as Ending from "../engine/Ending.ts"
 import { closing, type Engine, makeRun, type Run } from "../engine/Engine.ts"
 import * as Gate from "../engine/Gate.ts"
 import * as Loop from "../engine/Loop.ts"
+import * as Digest from "../ledger/Digest.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import * as Projection from "../ledger/Projection.ts"
+import { Awaiting } from "./Awaiting.ts"
+import { Reservations } from "./Reservations.ts"
 import * as Submission from "./Submission.ts"
 
 /** @category models @since 0.1.0 */
@@ -35,21 +39,21 @@ export interface Options {
 export class Core {
   readonly engine: Engine
   readonly scope: Scope.Scope
-  readonly #dispatcher: Scheduler.SchedulerDispatcher
+  readonly reservations: Reservations
   readonly #nonce: string
-  readonly #awaiting = new Map<Ids.GenerationId, Deferred.Deferred<GenerationReport, SessionError>>()
+  readonly #awaiting: Awaiting
   #coordinator: Coordinator.Coordinator | undefined
   #run: Run | undefined
   #taken: Run | undefined
-  #admission: Admission.Admission | undefined
-  #generations = 0
   #wakesAt = Number.POSITIVE_INFINITY
   #closed = false
+  #ready = false
 
   private constructor(options: Options, scope: Scope.Scope) {
     this.engine = options.engine
     this.scope = scope
-    this.#dispatcher = options.dispatcher
+    this.reservations = new Reservations(options.dispatcher, options.engine.journal.stored !== undefined)
+    this.#awaiting = new Awaiting(options.dispatcher)
     this.#nonce = options.nonce
   }
 
@@ -87,6 +91,7 @@ export class Core {
       projection: this.projection,
       live: this.live,
       closed: this.#closed,
+      reserved: this.reservations,
       paused: Gate.isPaused(this.projection),
       steering: this.engine.agent.steering
     }
@@ -95,23 +100,27 @@ export class Core {
   /** Anchored delivery (L-A2 to L-A5): decided, admitted, queued and rung in one step. */
   submitAnchored(input: Input.Input, generationId: Ids.GenerationId): Effect.Effect<Receipt.Receipt> {
     return Effect.suspend(() => {
+      const settled = this.reservations.settled(input?.id)
+      if (settled !== undefined) return Effect.andThen(settled, this.submitAnchored(input, generationId))
       const decision = Submission.anchored(this.view, input, generationId)
-      if (decision._tag === "Join") return this.join(decision.run, input, generationId, [])
-      return this.answer(decision, input.intent, generationId)
+      if (decision._tag === "Join") return this.join(decision.run, input, generationId)
+      return this.answer(decision, input?.intent, generationId)
     })
   }
 
   /** Ordinary delivery, by intent (L-F1, L-F2, L-F5). */
   submit(input: Input.Input): Effect.Effect<Receipt.Receipt> {
-    return Effect.flatMap(Admission.make, (admission) => {
+    return Effect.flatMap(Admission.make, (admission): Effect.Effect<Receipt.Receipt> => {
+      const settled = this.reservations.settled(input?.id)
+      if (settled !== undefined) return Effect.andThen(settled, this.submit(input))
       const decision = Submission.ordinary(this.view, input)
       switch (decision._tag) {
         case "Join":
-          return this.join(decision.run, input, null, [])
+          return this.join(decision.run, input, null)
         case "Start":
-          return this.#accept(input, this.#start(admission, [input.id]))
+          return this.#accept(input, admission)
         case "Enqueue":
-          return this.#accept(input, [])
+          return this.#accept(input, undefined)
         case "Known":
         case "Refuse":
           return this.answer(decision, input?.intent, null)
@@ -128,35 +137,60 @@ export class Core {
     if (decision._tag === "Known") return Effect.succeed(decision.receipt)
     if (decision._tag !== "Refuse") return Effect.die(new Error(`${decision._tag} is no answer`))
     const { inputId, reason } = decision.receipt
-    this.engine.journal.publish({
+    this.engine.journal.log.publish({
       type: "input.refused",
       input_id: inputId,
       reason,
-      ...(intent === undefined ? undefined : { intent }),
-      ...(anchor === null ? undefined : { target_generation_id: anchor })
+      ...(Input.isIntent(intent) ? { intent } : undefined),
+      ...(Ids.isId(anchor) ? { target_generation_id: anchor } : undefined)
     })
     return Effect.succeed(decision.receipt)
   }
 
-  /** Binds an input to the live generation's next boundary, in the same commit as `before`. */
+  /** Binds an input to the live generation's next boundary, in the same commit as the promotion it comes from, if any. */
   join(
     run: Run,
     input: Input.Input,
     anchor: Ids.GenerationId | null,
-    before: ReadonlyArray<Entry>
+    promoted?: Ids.InputId
   ): Effect.Effect<Receipt.Receipt> {
     const delivery = "request_boundary"
     const bound = { generation_id: run.id, input_id: input.id, target_generation_id: run.id }
-    const time = this.engine.journal.now
-    const written = this.engine.journal.commit([
-      ...before,
-      { record: "input", input, anchor, generation_id: run.id, delivery, time },
-      { type: "input.accepted", ...bound, intent: input.intent, delivery },
-      { type: "steering.accepted", ...bound, delivery }
-    ])
-    Admission.admit(run.admission, input)
-    this.settlePauses()
-    return Effect.map(written, () => this.#receipt(input.id))
+    const held: ReadonlyArray<Entry> = promoted === undefined ? [] : [Delivery.held(promoted, null, "promoted", "user")]
+    const release = this.reservations.reserve(input.id, "joining")
+    const unclaim = this.reservations.claim(promoted === undefined ? [] : [promoted])
+    Admission.reserve(run.admission, 1)
+    const over = () => {
+      Admission.reserve(run.admission, -1)
+      unclaim()
+      release()
+    }
+    const written = this.engine.journal.commit(
+      [
+        ...held,
+        this.#record(input, anchor, run.id, delivery),
+        { type: "input.accepted", ...bound, intent: input.intent, delivery },
+        { type: "steering.accepted", ...bound, delivery }
+      ],
+      {
+        refusable: true,
+        applied: () => {
+          Admission.admit(run.admission, this.projection.input(input.id) ?? input)
+          over()
+          this.settlePauses()
+        },
+        failed: over
+      }
+    )
+    const receipt = Effect.suspend(() => {
+      const status = this.projection.inputs.get(input.id)?.status
+      // Admission closed while this was being written: it is held with the closing reason, and the end waits for it (L-A7).
+      const closed = status?._tag === "Admitted" && Admission.get(run.admission)._tag === "Closed"
+      return closed
+        ? Effect.map(Effect.exit(this.await(run.id)), () => this.#receipt(input.id))
+        : Effect.succeed(this.#receipt(input.id))
+    })
+    return this.#answered(written, receipt, input, anchor)
   }
 
   /** The report of a generation, when it has one (L-C4). */
@@ -164,59 +198,94 @@ export class Core {
     return Effect.suspend((): Effect.Effect<GenerationReport, UnknownGeneration | SessionError> => {
       const generation = this.projection.generations.get(id)
       if (generation === undefined) return Effect.fail(new UnknownGeneration({ generationId: id }))
-      const report = Projection.report(this.projection, generation)
-      if (report !== undefined) return Effect.succeed(report)
-      const waiting = this.#awaiting.get(id) ?? Deferred.makeUnsafe<GenerationReport, SessionError>()
-      this.#awaiting.set(id, waiting)
-      return Deferred.await(waiting)
+      if (generation.ended !== undefined) return this.#report(generation)
+      if (this.engine.journal.lost !== undefined || (this.#closed && this.live === undefined))
+        return Effect.fail(this.#error())
+      return this.#awaiting.report(id)
     })
+  }
+
+  /** The report of an ended generation; its calls are read back if another process made them. */
+  #report(generation: Projection.GenerationState): Effect.Effect<GenerationReport, SessionError> {
+    const { journal } = this.engine
+    if (!generation.cold) return Effect.succeed(Projection.report(this.projection, generation, generation.calls))
+    return Effect.map(journal.calls(generation), (calls) => Projection.report(this.projection, generation, calls))
   }
 
   /** Waits until no generation lives and none is to be started. */
   get awaitIdle(): Effect.Effect<void, SessionError> {
     return Effect.suspend(() => {
-      if (this.#closed) return Effect.fail(this.#error())
+      const over = () => this.#closed || this.engine.journal.lost !== undefined
+      if (over()) return Effect.fail(this.#error())
       return Effect.andThen(
         this.#coordinator?.awaitIdle ?? Effect.void,
-        Effect.suspend(() => (this.#closed ? Effect.fail(this.#error()) : Effect.void))
+        Effect.suspend(() => (over() ? Effect.fail(this.#error()) : Effect.void))
       )
     })
   }
 
-  /** Ends everything with the session (L-C7): returns when every receipt is settled. */
-  get close(): Effect.Effect<void> {
+  /** Ends everything with the session (L-C7), or hands it on as it stands (L-C9): returns when that is written. */
+  close(how: "cancel" | "detach"): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#closed = true
       const run = this.live
       const end = run && closing(run)
-      const ending =
-        run === undefined || (end !== undefined && end.outcome !== "stopped")
-          ? Effect.void
-          : Ending.close(this.engine, run, Ending.sessionClosed, [
-              { type: "cancel.requested", generation_id: run.id, cause: "close" }
-            ])
-      this.interrupt()
       this.wake()
-      return ending
+      if (run === undefined || (end !== undefined && end.outcome !== "stopped")) return Effect.void
+      if (how === "detach" && end === undefined) return this.#park(run)
+      this.interrupt()
+      return Ending.close(this.engine, run, Ending.sessionClosed, [
+        { type: "cancel.requested", generation_id: run.id, cause: "close" }
+      ])
     }).pipe(
       Effect.andThen(Effect.suspend(() => this.#coordinator?.awaitIdle ?? Effect.void)),
       Effect.andThen(
         Effect.suspend(() => {
           const { queue, turns } = this.projection
-          const entries = [...turns, ...queue].map((id) => Delivery.held(id, null, "session-closed", "close"))
-          return this.engine.journal.commit([...entries, { type: "session.closed" }])
+          // What waits in a store is still true when the next process opens it (L-R6).
+          const kept = this.engine.journal.stored !== undefined
+          const held = kept ? [] : [...turns, ...queue].map((id) => Delivery.held(id, null, "session-closed", "close"))
+          return this.engine.journal.commit([...held, { type: "session.closed" }])
         })
       ),
+      Effect.ignore,
       Effect.andThen(
         Effect.sync(() => {
           this.engine.journal.end("closed")
-          const waiting = [...this.#awaiting.values()]
-          this.#awaiting.clear()
-          const fail = Effect.fail(this.#error())
-          this.#soon(() => waiting.forEach((each) => Deferred.doneUnsafe(each, fail)))
+          this.#awaiting.fail(this.#error())
         })
       )
     )
+  }
+
+  /** Parks at the next committed step; what outlasts the grace time is interrupted and made again by whoever resumes (L-C9). */
+  #park(run: Run): Effect.Effect<void> {
+    Admission.close(run.admission, Ending.parked)
+    const overdue = Effect.andThen(
+      Effect.sleep(this.engine.grace),
+      Effect.sync(() => {
+        if (this.live === run) this.interrupt()
+      })
+    )
+    return Effect.asVoid(Effect.forkIn(overdue, this.scope, { startImmediately: true }))
+  }
+
+  /** The journal can no longer be written: everything stops, and nothing is said that is not known (L-R4, L-R7). */
+  lose(): void {
+    this.interrupt()
+    this.wake()
+    this.#awaiting.fail(this.#error())
+  }
+
+  /** Opens the session for work: what waits is started, and a generation that goes on goes on (L-R2, L-R6). */
+  ready(resumed: Run | undefined): void {
+    this.#ready = true
+    if (resumed !== undefined) this.#run = resumed
+    for (const pause of this.projection.pauses) {
+      for (const instant of instants(pause.until)) this.at(instant, () => this.settlePauses())
+    }
+    this.settlePauses()
+    this.wake()
   }
 
   /** Lets the owner look for work. */
@@ -229,14 +298,17 @@ export class Core {
     this.#coordinator?.interrupt()
   }
 
-  /** Ends the pauses whose conditions hold, and lets what they held back go on. */
-  settlePauses(): void {
+  /** Ends the pauses whose conditions hold, and lets what they held back go on. Answers whether there was one. */
+  settlePauses(): boolean {
     const entries = Gate.ended(this.projection, this.engine.journal.now)
-    if (entries.length === 0) return
-    this.#commitNow(entries)
-    const run = this.live
-    if (run !== undefined) Admission.ring(run.admission)
-    this.wake()
+    if (entries.length === 0) return false
+    const applied = () => {
+      const run = this.live
+      if (run !== undefined) Admission.ring(run.admission)
+      this.wake()
+    }
+    Effect.runForkWith(this.engine.services)(Effect.ignore(this.engine.journal.commit(entries, { applied })))
+    return true
   }
 
   /** Does something at an instant (milliseconds since the Unix epoch), unless the session has closed by then. */
@@ -254,30 +326,70 @@ export class Core {
     Effect.runForkWith(this.engine.services)(Effect.forkIn(timer, this.scope, { startImmediately: true }))
   }
 
-  #commitNow(entries: ReadonlyArray<Entry>): void {
-    Effect.runForkWith(this.engine.services)(this.engine.journal.commit(entries))
-  }
-
-  #soon(act: () => void): void {
-    this.#dispatcher.scheduleTask(act, 0)
-  }
-
   #error(): SessionError {
-    return new SessionError({ sessionId: this.engine.journal.sessionId, reason: { _tag: "Closed" } })
+    const { lost, sessionId } = this.engine.journal
+    return new SessionError({ sessionId, reason: lost ?? { _tag: "Closed" } })
   }
 
-  #accept(input: Input.Input, start: ReadonlyArray<Entry>): Effect.Effect<Receipt.Receipt> {
+  #record(
+    input: Input.Input,
+    anchor: Ids.GenerationId | null,
+    generationId: Ids.GenerationId | null,
+    delivery: Receipt.Delivery
+  ): Entry {
+    const { now, stored } = this.engine.journal
+    const digest = stored === undefined ? undefined : { digest: Digest.ofInput(input) }
+    return {
+      record: "input",
+      input: Input.own(input),
+      anchor,
+      generation_id: generationId,
+      delivery,
+      time: now,
+      ...digest
+    }
+  }
+
+  /** The receipt once the admission is written; a certain failure refuses, and one that cannot be told says so (L-A7). */
+  #answered(
+    written: Effect.Effect<void, SessionError>,
+    receipt: Effect.Effect<Receipt.Receipt>,
+    input: Input.Input,
+    anchor: Ids.GenerationId | null
+  ): Effect.Effect<Receipt.Receipt> {
+    if (Exit.isExit(written) && Exit.isSuccess(written)) return receipt
+    return Effect.matchEffect(written, {
+      onSuccess: () => receipt,
+      onFailure: ({ reason }) => this.answer(Submission.unwritten(input.id, anchor, reason), input.intent, anchor)
+    })
+  }
+
+  #accept(input: Input.Input, admission: Admission.Admission | undefined): Effect.Effect<Receipt.Receipt> {
     const delivery = "new_turn"
-    const time = this.engine.journal.now
-    const written = this.engine.journal.commit([
-      { record: "input", input, anchor: null, generation_id: null, delivery, time },
-      { type: "input.accepted", input_id: input.id, intent: input.intent, delivery },
-      ...start
-    ])
-    this.#adopt()
-    this.settlePauses()
-    this.wake()
-    return Effect.map(written, () => this.#receipt(input.id))
+    const release = this.reservations.reserve(input.id, admission === undefined ? "queued" : "starting")
+    const written = this.engine.journal.commit(
+      [
+        this.#record(input, null, null, delivery),
+        { type: "input.accepted", input_id: input.id, intent: input.intent, delivery },
+        ...(admission === undefined ? [] : this.#start([input.id]))
+      ],
+      {
+        refusable: true,
+        applied: () => {
+          release()
+          if (admission !== undefined) this.#adopt(admission)
+          this.settlePauses()
+          this.wake()
+        },
+        failed: release
+      }
+    )
+    return this.#answered(
+      written,
+      Effect.sync(() => this.#receipt(input.id)),
+      input,
+      null
+    )
   }
 
   #receipt(id: Ids.InputId): Receipt.Receipt {
@@ -286,27 +398,24 @@ export class Core {
     return receipt
   }
 
-  /** What starting a generation journals; `#adopt` makes it live in the step that commits it. */
-  #start(admission: Admission.Admission, inputIds: ReadonlyArray<Ids.InputId>): ReadonlyArray<Entry> {
+  /** What starting a generation journals; `#adopt` makes it live in the step that folds it. */
+  #start(inputIds: ReadonlyArray<Ids.InputId>): ReadonlyArray<Entry> {
     const [initial] = inputIds
     if (initial === undefined) return []
-    this.#admission = admission
-    const id = `gen_${this.#nonce}_${++this.#generations}` as Ids.GenerationId
+    // Starts are one at a time and every start is folded before the next, so the count of generations is the next one's.
+    const id = `gen_${this.#nonce}_${this.projection.generations.size + 1}` as Ids.GenerationId
     return [{ type: "generation.started", generation_id: id, initial_input_id: initial, input_ids: inputIds }]
   }
 
-  #adopt(): void {
+  #adopt(admission: Admission.Admission): void {
     const state = this.projection.active
-    const admission = this.#admission
-    if (state === undefined || admission === undefined || this.#run?.state === state) return
-    this.#admission = undefined
-    this.#run = makeRun(state, admission)
+    if (state !== undefined && this.#run?.state !== state) this.#run = makeRun(state, admission)
   }
 
   /** The owner asks what to do: the live generation if it is new, else what waits, else nothing. */
   #next(): Coordinator.Next {
     const run = this.live
-    if (run !== undefined && run !== this.#taken) {
+    if (run !== undefined && run !== this.#taken && this.#ready) {
       this.#taken = run
       return this.#work(run)
     }
@@ -325,15 +434,19 @@ export class Core {
     return Effect.flatMap(Admission.make, (admission) => {
       const now = this.#inbox()
       if (now._tag !== "Start") return Effect.void
-      const written = this.engine.journal.commit(this.#start(admission, now.inputIds))
-      this.#adopt()
-      return written
+      const over = this.reservations.start(now.inputIds)
+      const applied = () => {
+        over()
+        this.#adopt(admission)
+      }
+      return Effect.ignore(this.engine.journal.commit(this.#start(now.inputIds), { applied, failed: over }))
     })
   }
 
   /** What the next generation would start with, if one may start at all (L-F6). */
   #inbox(): Inbox.Next {
-    if (this.live !== undefined || this.#closed || Gate.isPaused(this.projection)) return { _tag: "Nothing" }
+    const barred = !this.#ready || this.#closed || this.reservations.starting || this.engine.journal.lost !== undefined
+    if (this.live !== undefined || barred || Gate.isPaused(this.projection)) return { _tag: "Nothing" }
     return Inbox.next(this.projection, this.engine.limits, this.engine.journal.now)
   }
 
@@ -348,11 +461,7 @@ export class Core {
       Loop.run(this.engine, run, () => this.#restful()),
       Effect.sync(() => {
         this.engine.rested()
-        const waiting = this.#awaiting.get(run.id)
-        const report = Projection.report(this.projection, run.state)
-        if (waiting === undefined || report === undefined) return
-        this.#awaiting.delete(run.id)
-        this.#soon(() => Deferred.doneUnsafe(waiting, Effect.succeed(report)))
+        if (run.state.ended !== undefined) this.#awaiting.settle(run.id, this.#report(run.state))
       })
     )
   }

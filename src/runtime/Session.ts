@@ -110,6 +110,7 @@ export const make = (core: Core): Session => {
     held: Effect.sync(() => {
       const found: Array<HeldInput> = []
       for (const { input, status } of projection.inputs.values()) {
+        if (input === undefined) continue
         if (status._tag === "Held" || status._tag === "Unknown") found.push({ input, status })
       }
       return found
@@ -122,11 +123,13 @@ export const make = (core: Core): Session => {
     decide: (call, decision) => Controls.decide(core, call, decision),
     stop: (id, options) => Controls.stop(core, id, options?.followUps ?? "keep"),
     cancel: (id, options) => Controls.cancel(core, id, options?.followUps ?? "keep"),
-    events: (options) => journal.stream(options?.after ?? 0),
+    events: (options) =>
+      journal.log.stream(options?.after ?? 0, (after, until, limit) => journal.events(after, until, limit)),
     context: Effect.suspend(() => {
-      const own = Effect.succeed(Prompt.fromMessages([...projection.messages]))
       const { context } = core.engine
-      if (context === undefined) return own
+      if (context === undefined) {
+        return Effect.map(journal.warm, () => Prompt.fromMessages([...projection.messages]))
+      }
       return Effect.mapBoth(context.messages, {
         onSuccess: (messages) => Prompt.fromMessages([...projection.messages, ...messages]),
         onFailure: (error) =>
@@ -171,7 +174,7 @@ const status = (core: Core): SessionStatus => {
     identities: { used: projection.inputs.size, limit: limits.identities },
     sequence,
     evidence: {
-      durable: false,
+      durable: journal.stored?.store.durable === true,
       context: context === undefined ? "journal" : "own-store",
       reconciler: reconciler !== establishNothing
     }

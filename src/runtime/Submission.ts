@@ -9,8 +9,10 @@ import * as Ids from "../domain/Ids.ts"
 import * as Input from "../domain/Input.ts"
 import type { Limits } from "../domain/Limits.ts"
 import type * as Receipt from "../domain/Receipt.ts"
+import type { SessionErrorReason } from "../domain/SessionError.ts"
 import type { Run } from "../engine/Engine.ts"
-import type { Projection } from "../ledger/Projection.ts"
+import * as Digest from "../ledger/Digest.ts"
+import type { AcceptedInput, Projection } from "../ledger/Projection.ts"
 
 /**
  * What a decision looks at. `live` is the generation whose terminal event has not been published.
@@ -23,6 +25,8 @@ export interface View {
   readonly projection: Projection
   readonly live: Run | undefined
   readonly closed: boolean
+  /** Handed to the journal and not yet written (L-A7): each counts as accepted for capacity and for being idle. */
+  readonly reserved: { readonly identities: number; readonly queued: number; readonly starting: boolean }
   readonly paused: boolean
   readonly steering: "request_boundary" | "unavailable"
 }
@@ -50,10 +54,9 @@ const refuse = (
   receipt: { accepted: false, inputId, generationId, disposition: "refused", reason, ...more }
 })
 
-const idOf = (input: unknown): string => {
-  const id: unknown = typeof input === "object" && input !== null && "id" in input ? input.id : undefined
-  return typeof id === "string" ? id : String(id)
-}
+/** The id a caller gave, or `""` where it gave none that could be said back. */
+const idOf = (input: unknown): string =>
+  typeof input === "object" && input !== null && "id" in input && typeof input.id === "string" ? input.id : ""
 
 /** Shape, then identity: what every submission meets first (L-I1). */
 const known = (view: View, input: Input.Input, anchor: Ids.GenerationId | null): Decision | undefined => {
@@ -62,7 +65,7 @@ const known = (view: View, input: Input.Input, anchor: Ids.GenerationId | null):
   const found = view.projection.inputs.get(input.id)
   if (found === undefined) return undefined
   const receipt = view.projection.receipt(input.id)
-  if (receipt !== undefined && found.anchor === anchor && Input.same(found.input, input)) {
+  if (receipt !== undefined && found.anchor === anchor && isSame(found, input)) {
     return { _tag: "Known", receipt }
   }
   const conflict =
@@ -72,18 +75,24 @@ const known = (view: View, input: Input.Input, anchor: Ids.GenerationId | null):
   return refuse(input.id, anchor, "identity-conflict", { detail: conflict })
 }
 
+const isSame = (found: AcceptedInput, input: Input.Input): boolean =>
+  found.input === undefined ? found.digest === Digest.ofInput(input) : Input.same(found.input, input)
+
 /** Capacity: the last check. A refusal says what is full and what to do. */
 const full = (view: View, input: Input.Input, anchor: Ids.GenerationId | null, run?: Run): Decision | undefined => {
   const { limits, projection } = view
-  if (projection.inputs.size >= limits.identities) {
+  if (projection.inputs.size + view.reserved.identities >= limits.identities) {
     const detail = `this session has accepted ${limits.identities} inputs, which is its limit; open another`
     return refuse(input.id, anchor, "identities-exhausted", { detail })
   }
-  if (run !== undefined && Admission.pending(run.admission).length >= limits.pendingSteering) {
+  if (
+    run !== undefined &&
+    Admission.pending(run.admission).length + Admission.get(run.admission).reserved >= limits.pendingSteering
+  ) {
     const detail = `${limits.pendingSteering} corrections are pending; wait for the next request`
     return refuse(input.id, anchor, "queue-full", { detail })
   }
-  if (run === undefined && projection.queue.length + projection.turns.length >= limits.queued) {
+  if (run === undefined && projection.queue.length + projection.turns.length + view.reserved.queued >= limits.queued) {
     const detail = `${limits.queued} inputs are queued; wait for the next generation`
     return refuse(input.id, anchor, "queue-full", { detail })
   }
@@ -130,7 +139,8 @@ export const ordinary = (view: View, input: Input.Input): Decision => {
   if (early !== undefined) return early
   if (view.closed) return refuse(input.id, null, "session-closed")
   const { live, projection } = view
-  const idle = live === undefined && projection.turns.length === 0 && projection.queue.length === 0
+  const waits = projection.turns.length > 0 || projection.queue.length > 0 || view.reserved.queued > 0
+  const idle = live === undefined && !waits && !view.reserved.starting
   switch (input.intent) {
     case "prompt":
       if (view.paused) return refuse(input.id, null, "paused", { actual: live?.id ?? null })
@@ -152,6 +162,32 @@ export const ordinary = (view: View, input: Input.Input): Decision => {
 }
 
 /**
+ * The refusal of an admission that was not written. `unconfirmed` means that it may have been: submitting the same input again
+ * after the session is opened again tells the truth (L-A7).
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const unwritten = (
+  inputId: Ids.InputId,
+  anchor: Ids.GenerationId | null,
+  reason: SessionErrorReason
+): Decision => {
+  if (reason._tag === "Closed") return refuse(inputId, anchor, "session-closed")
+  const detail = reason._tag === "StorageUnavailable" ? reason.detail : reason._tag
+  return refuse(inputId, anchor, "storage-unavailable", { detail })
+}
+
+/**
+ * The refusal of a promotion of what is no longer queued.
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const notQueued = (id: Ids.InputId, generationId: Ids.GenerationId): Decision =>
+  refuse(id, generationId, "not-queued")
+
+/**
  * What becomes of a queued follow-up that is to be steering of the running generation instead (L-F9). `Promote` carries the new
  * input; a refusal leaves everything as it was, and the same promotion again is answered with its receipt.
  *
@@ -167,12 +203,11 @@ export const promotion = (
   const found = view.projection.inputs.get(id)
   if (found === undefined) return refuse(String(id), generationId, "unknown-id")
   if (found.status._tag === "Held" && found.status.reason === "promoted") {
-    for (const [promoted, { anchor, input }] of view.projection.inputs) {
-      const receipt = input.derivedFrom === id && anchor === generationId ? view.projection.receipt(promoted) : undefined
-      if (receipt !== undefined) return { _tag: "Known", receipt }
-    }
+    const promoted = view.projection.promotions.get(id)
+    const receipt = promoted === undefined ? undefined : view.projection.receipt(promoted)
+    if (receipt !== undefined && receipt.generationId === generationId) return { _tag: "Known", receipt }
   }
-  if (found.status._tag !== "Queued" || found.input.intent !== "follow-up") {
+  if (found.status._tag !== "Queued" || found.input?.intent !== "follow-up") {
     return refuse(id, generationId, "not-queued")
   }
   const input: Input.Input = { ...found.input, id: as, intent: "steer", derivedFrom: id }

@@ -1,30 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { Input, Limits, Receipt } from "../../src/index.ts"
+import { Input, type Limits, type Receipt } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { generationId, inputId, open, types, userTexts } from "../support/harness.ts"
-import { duringRequest, duringTool, type Gated, receipts, report, run, seen, words } from "../support/scenes.ts"
-
-const withLimits = <A, E, R>(
-  limits: Partial<Limits.Limits>,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Limits.Limits, (defaults) => Effect.provideService(effect, Limits.Limits, { ...defaults, ...limits }))
-
-/** Everything a submission could have left behind. */
-const trace = (h: Gated, id: string) =>
-  Effect.gen(function* () {
-    const status = yield* h.session.status
-    return {
-      receipt: yield* h.session.receipt(inputId(id)),
-      input: yield* h.session.input(inputId(id)),
-      held: yield* h.session.held,
-      used: status.identities.used,
-      queued: status.queuedInputIds,
-      pending: status.generation?.pendingInputIds,
-      sequence: status.sequence
-    }
-  })
+import {
+  duringRequest,
+  duringTool,
+  type Gated,
+  receipts,
+  report,
+  run,
+  seen,
+  trace,
+  withLimits,
+  words
+} from "../support/scenes.ts"
 
 describe("L-A1 the capability", () => {
   it.effect("L-A1 is exactly version, mode, cancellable and submit", () =>
@@ -172,21 +162,23 @@ describe("L-A2 the order of the checks", () => {
   )
 
   const refusals: ReadonlyArray<
-    readonly [reason: Receipt.RefusalReason, limits: Partial<Limits.Limits>, cause: (h: Gated) => Effect.Effect<Receipt.Receipt>]
+    readonly [
+      reason: Receipt.RefusalReason,
+      limits: Partial<Limits.Limits>,
+      cause: (h: Gated) => Effect.Effect<Receipt.Receipt>
+    ]
   > = [
     ["invalid-input", {}, (h) => h.steer(h.id, "\0", { id: "s" })],
     ["generation-mismatch", {}, (h) => h.steer(generationId("gen_none"), "first", { id: "s" })],
     ["identities-exhausted", { identities: 1 }, (h) => h.steer(h.id, "first", { id: "s" })],
     ["queue-full", { pendingSteering: 0 }, (h) => h.steer(h.id, "first", { id: "s" })],
-    ["queue-full", { queued: 0 }, (h) => h.session.submit(Input.followUp("first", { id: "s" }))],
     ["busy", {}, (h) => h.session.submit(Input.prompt("first", { id: "s" }))]
   ]
   for (const [reason, limits, cause] of refusals) {
     it.effect(`L-A2 a submission refused ${reason} (${JSON.stringify(limits)}) leaves no trace`, () =>
       run(
         Effect.gen(function* () {
-          const open = duringRequest()
-          const h = yield* "queued" in limits ? Effect.flatMap(open, Effect.succeed) : withLimits(limits, open)
+          const h = yield* withLimits(limits, duringRequest())
           const before = yield* trace(h, "s")
           assert.strictEqual(words(yield* cause(h)), `refused ${reason}`)
           assert.deepStrictEqual(yield* trace(h, "s"), before)
@@ -246,20 +238,22 @@ describe("L-A3 the anchor", () => {
     )
   )
 
-  it.effect("L-A3 case 8: an ended generation is refused while the next one runs, and the next one does not see it", () =>
-    run(
-      Effect.gen(function* () {
-        const h = yield* open({ script: [ScriptedModel.text("one"), ScriptedModel.hang] })
-        const first = yield* h.prompt("one")
-        yield* report(h, first)
-        const second = yield* h.prompt("two")
-        yield* seen(h, "request.started", 2)
-        const receipt = yield* h.steer(first, "for the first")
-        assert.strictEqual(words(receipt), "refused generation-mismatch")
-        assert.strictEqual(!receipt.accepted && receipt.actual, second)
-        assert.deepStrictEqual((yield* h.session.status).generation?.pendingInputIds, [])
-      })
-    )
+  it.effect(
+    "L-A3 case 8: an ended generation is refused while the next one runs, and the next one does not see it",
+    () =>
+      run(
+        Effect.gen(function* () {
+          const h = yield* open({ script: [ScriptedModel.text("one"), ScriptedModel.hang] })
+          const first = yield* h.prompt("one")
+          yield* report(h, first)
+          const second = yield* h.prompt("two")
+          yield* seen(h, "request.started", 2)
+          const receipt = yield* h.steer(first, "for the first")
+          assert.strictEqual(words(receipt), "refused generation-mismatch")
+          assert.strictEqual(!receipt.accepted && receipt.actual, second)
+          assert.deepStrictEqual((yield* h.session.status).generation?.pendingInputIds, [])
+        })
+      )
   )
 
   it.effect("L-A3 a generation that never existed is refused by an idle session", () =>

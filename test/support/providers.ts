@@ -1,9 +1,18 @@
 /** What the law tests of tools, providers and control share: errors, models made by hand, and views of a session. */
-import { Deferred, Duration, Effect, Layer, type Scope, Stream } from "effect"
-import { AiError, LanguageModel, type Prompt, type Response, type Tool } from "effect/ai"
-import { Agent, AgentRuntime, type Event, type Generation, type Ids, Input, type Session } from "../../src/index.ts"
-import type { ScriptedModel } from "../../src/testing/index.ts"
-import { type Tools, toolkit } from "./harness.ts"
+import { Deferred, Duration, Effect, Layer, Schema, type Scope, Stream } from "effect"
+import { AiError, LanguageModel, type Prompt, type Response, Tool, Toolkit } from "effect/ai"
+import {
+  Agent,
+  AgentRuntime,
+  type Event,
+  type Generation,
+  type Ids,
+  Input,
+  type Session,
+  Uncancellable
+} from "../../src/index.ts"
+import { ScriptedModel } from "../../src/testing/index.ts"
+import { ToolProblem, type Tools, toolkit } from "./harness.ts"
 
 /** An error the provider calls retryable. */
 export const overloaded = new AiError.InternalProviderError({ description: "overloaded" })
@@ -44,6 +53,12 @@ export const answer = (text: string): ReadonlyArray<Response.StreamPartEncoded> 
     }
   }
 ]
+
+/** The steps in order, and after them an answer that names its request. */
+export const scripted =
+  (...steps: ReadonlyArray<ScriptedModel.Step>) =>
+  (request: ScriptedModel.Request): ScriptedModel.Step =>
+    steps[request.index - 1] ?? ScriptedModel.text(`answer ${request.index}`)
 
 /** The fixture tools, each answering its name. */
 export const handlers: Layer.Layer<Tool.HandlersFor<Tools>> = toolkit.toLayer({
@@ -104,7 +119,8 @@ export const seenType = (session: Session.Session, type: Event.SessionEvent["typ
   return seen(session, (event) => event.type === type && ++count === nth)
 }
 
-export type Of<Type extends Event.SessionEvent["type"]> = Extract<Event.SessionEvent, { readonly type: Type }>
+export type Of<Type extends Event.SessionEvent["type"]> = Having<Event.SessionEvent, Type>
+type Having<E, Type> = E extends { readonly type: infer T } ? (Type extends T ? E : never) : never
 
 /** The events of one type. */
 export const ofType = <Type extends Event.SessionEvent["type"]>(
@@ -165,4 +181,51 @@ export const notices = (request: ScriptedModel.Request | undefined): ReadonlyArr
     const own: unknown = message.role === "user" ? message.options["midcourse"] : undefined
     if (typeof own !== "object" || own === null || !("notice" in own) || message.role !== "user") return []
     return message.content.flatMap((part) => (part.type === "text" ? [part.text] : []))
+  })
+
+/** Tools for every way a call may end. */
+const parameters = Schema.Struct({ path: Schema.String })
+const success = Schema.String
+const Strict = Tool.make("strict", { parameters, success, failure: ToolProblem, failureMode: "error" })
+const Lenient = Tool.make("lenient", { parameters, success, failure: ToolProblem, failureMode: "return" })
+const Fussy = Tool.make("fussy", { parameters, success: Schema.String.check(Schema.isMinLength(3)) })
+const Shown = Tool.make("shown", {
+  parameters,
+  success,
+  toModelOutput: () => {
+    throw new Error("cannot show it")
+  }
+})
+const Firm = Tool.make("firm", { parameters, success }).annotate(Uncancellable.Uncancellable, { grace: "30 seconds" })
+const Soft = Tool.make("soft", { parameters, success })
+const Reader = Tool.make("reader", { parameters, success }).annotate(Tool.Readonly, true)
+const kit = Toolkit.make(Strict, Lenient, Fussy, Shown, Firm, Soft, Reader)
+export type ToolBody = () => Effect.Effect<string, ToolProblem>
+export type OutcomeTool = keyof Toolkit.Tools<typeof kit>
+
+/** A session of these tools: the calls named are asked for at once, and every later request is answered. */
+export const openTools = (names: ReadonlyArray<OutcomeTool>, bodies: { readonly [name in OutcomeTool]?: ToolBody }) =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel.make((request) =>
+      request.index === 1
+        ? ScriptedModel.calls(names.map((name) => ({ name, id: name, params: { path: "p" } })))
+        : ScriptedModel.text("done")
+    )
+    const body = (name: OutcomeTool): Effect.Effect<string, ToolProblem> =>
+      bodies[name]?.() ?? Effect.succeed(`${name} ok`)
+    const safe = (name: OutcomeTool) => () => Effect.orDie(body(name))
+    const handlers = kit.toLayer({
+      strict: () => body("strict"),
+      lenient: () => body("lenient"),
+      fussy: safe("fussy"),
+      shown: safe("shown"),
+      firm: safe("firm"),
+      soft: safe("soft"),
+      reader: safe("reader")
+    })
+    const runtime = yield* AgentRuntime.AgentRuntime
+    const session = yield* runtime
+      .open(Agent.make({ name: "outcomes", instructions: "Be brief.", toolkit: kit }))
+      .pipe(Effect.provide(Layer.merge(model.layer, handlers)))
+    return { model, session }
   })

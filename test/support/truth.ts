@@ -82,18 +82,132 @@ export const toolLies = ({ events }: Told, began: ReadonlyArray<string>): Array<
     else if (!interrupted.has(event.call_id)) bad.push(`L-T1 ${event.tool} is started and did not begin`)
   }
   if (index < began.length) bad.push(`L-T1 ${began.slice(index).join()} began and is not started`)
-  const requested = events.flatMap((event) => (event.type === "tool.requested" ? [event.call_id] : []))
-  for (const id of requested) {
-    const ends = events.filter(
-      (event) =>
-        (event.type === "tool.completed" ||
-          event.type === "tool.failed" ||
-          event.type === "tool.denied" ||
-          event.type === "tool.not_started" ||
-          event.type === "tool.interrupted") &&
-        event.call_id === id
-    )
-    if (ends.length !== 1) bad.push(`L-T1 call ${id} ended ${ends.length} times`)
+  for (const [id, story] of stories(events)) {
+    if (!wellTold.has(story.replace("?", ""))) bad.push(`L-T1 call ${id} went ${story}`)
+  }
+  return bad
+}
+
+type ToolEnd = Extract<
+  Event.SessionEvent,
+  { readonly type: "tool.completed" | "tool.failed" | "tool.denied" | "tool.not_started" | "tool.interrupted" }
+>
+
+export const isToolEnd = (event: Event.SessionEvent): event is ToolEnd =>
+  event.type === "tool.completed" ||
+  event.type === "tool.failed" ||
+  event.type === "tool.denied" ||
+  event.type === "tool.not_started" ||
+  event.type === "tool.interrupted"
+
+const letters: { readonly [type: string]: string } = {
+  "tool.requested": "r",
+  "tool.approval_requested": "?",
+  "tool.started": "s",
+  "tool.completed": "c",
+  "tool.failed": "f",
+  "tool.interrupted": "i",
+  "tool.denied": "d",
+  "tool.not_started": "n"
+}
+
+/** What a call may go through: requested, admitted, started and ended; or requested and ended (L-T1). */
+const wellTold = new Set(["rasc", "rasf", "rasi", "rd", "rn"])
+
+/** Each call's events, a letter each, in order. */
+const stories = (events: ReadonlyArray<Event.SessionEvent>): ReadonlyMap<string, string> => {
+  const told = new Map<string, string>()
+  const add = (id: string, letter: string) => void told.set(id, (told.get(id) ?? "") + letter)
+  for (const event of events) {
+    if (event.type === "tools.admitted") for (const id of event.call_ids) add(id, "a")
+    else if ("call_id" in event) add(event.call_id, letters[event.type] ?? "")
+  }
+  return told
+}
+
+/** An accepted stop or cancel. */
+export interface Control {
+  readonly how: "cancel" | "stop"
+  readonly generationId: string
+}
+
+/** What was accepted is what comes of it, and nothing starts after it (L-C4, L-C5, L-C10). */
+export const controlLies = ({ events }: Told, accepted: ReadonlyArray<Control>): Array<string> => {
+  const bad: Array<string> = []
+  for (const { generationId, how } of accepted) {
+    const asked = events.find((event) => event.type === `${how}.requested` && event.generation_id === generationId)
+    if (asked === undefined) bad.push(`L-C10 a ${how} was accepted and is not journalled`)
+  }
+  for (const asked of events) {
+    if (asked.type !== "stop.requested" && asked.type !== "cancel.requested") continue
+    const mine = events.filter((event) => event.generation_id === asked.generation_id)
+    const cancelled = mine.some((event) => event.type === "cancel.requested")
+    const wanted = cancelled ? "generation.cancelled" : "generation.stopped"
+    const end = mine.find(Event.isTerminal)
+    if (end?.type !== wanted) bad.push(`L-C5 ${asked.type} was accepted and came to ${end?.type}`)
+    for (const event of mine) {
+      const starts = event.type === "request.started" || event.type === "tool.started" || event.type === "tools.admitted"
+      if (starts && event.sequence > asked.sequence) bad.push(`L-C5 ${event.type} after ${asked.type}`)
+      if (event.type === "steering.accepted" && event.sequence > asked.sequence) {
+        bad.push(`L-C5 ${event.input_id} was admitted after ${asked.type}`)
+      }
+    }
+  }
+  return bad
+}
+
+/** A pause is in effect only when nothing it is about runs, and then nothing of that starts until it ends (L-C2). */
+export const pauseLies = ({ events }: Told): Array<string> => {
+  const bad: Array<string> = []
+  const running = new Map<string, string>()
+  const effective = new Map<number, ReadonlyArray<string> | undefined>()
+  let requesting = false
+  const affected = (scope: ReadonlyArray<string> | undefined, tool: string) => scope === undefined || scope.includes(tool)
+  for (const event of events) {
+    if (event.type === "pause.effective") {
+      const scope = event.scope?.tools
+      const busy = [...running.values()].some((tool) => affected(scope, tool)) || (scope === undefined && requesting)
+      if (busy) bad.push(`L-C2 a pause took effect while what it is about ran (${event.sequence})`)
+      effective.set(event.requested, scope)
+    }
+    if (event.type === "pause.ended") effective.delete(event.requested)
+    if (event.type === "tool.started") {
+      running.set(event.call_id, event.tool)
+      if ([...effective.values()].some((scope) => affected(scope, event.tool))) bad.push("L-C2 a call started in a pause")
+    }
+    if (isToolEnd(event)) running.delete(event.call_id)
+    if (event.type === "request.started" || event.type === "generation.started") {
+      if ([...effective.values()].some((scope) => scope === undefined)) bad.push(`L-C2 ${event.type} in a pause`)
+    }
+    if (event.type === "request.started") requesting = true
+    if (event.type === "request.completed" || event.type === "request.failed" || Event.isTerminal(event)) {
+      requesting = false
+    }
+  }
+  return bad
+}
+
+/** An input is said to be carried first by one request, which is its receipt's and comes after its delivery (L-B5, L-D2, L-E5). */
+export const requestLies = ({ events, receipts }: Told): Array<string> => {
+  const bad: Array<string> = []
+  for (const { disposition, generationId, inputId, request } of receipts) {
+    const of = <Type extends Event.SessionEvent["type"]>(type: Type) =>
+      events.filter((event) => event.type === type && "input_id" in event && event.input_id === inputId)
+    const carried = events.filter((event) => event.type === "request.started" && event.input_ids.includes(inputId))
+    const [first] = carried
+    if (carried.length > 1) bad.push(`L-B5 ${inputId} was first carried ${carried.length} times`)
+    if (first?.type === "request.started" && (first.request !== request || first.generation_id !== generationId)) {
+      bad.push(`L-D2 ${inputId} was first carried by ${first.request} and its receipt says ${request}`)
+    }
+    if (first === undefined && request !== undefined) bad.push(`L-D2 ${inputId} was carried by no request, not ${request}`)
+    const [delivered] = of("input.delivered")
+    if (first !== undefined && (delivered === undefined || delivered.sequence > first.sequence)) {
+      bad.push(`L-B5 ${inputId} was carried before it was delivered`)
+    }
+    const steering = of("steering.accepted").length
+    if (of("steering.applied").length !== (disposition === "applied" ? steering : 0)) {
+      bad.push(`L-B5 ${inputId} is ${disposition} and was applied ${of("steering.applied").length} times`)
+    }
   }
   return bad
 }

@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import { Cause, Effect, Fiber, Latch, Option, Queue, Ref, Scope, Stream, SubscriptionRef } from "effect"
+import { Effect, Fiber, Latch, Option, Queue, Ref, Scope, Stream, SubscriptionRef } from "effect"
 import type { LanguageModel } from "effect/ai"
 import * as Agent from "../../domain/Agent.ts"
 import { isTerminal, type SessionEvent } from "../../domain/Event.ts"
@@ -51,7 +51,7 @@ export interface Ended {
   readonly by: "input" | "quit" | "interrupt" | "refusal"
   /** Whether a run failed or used up its budget. */
   readonly failed: boolean
-  /** Whether a run was cancelled by Ctrl-C. */
+  /** Whether the last run was cancelled by Ctrl-C. */
   readonly interrupted: boolean
   readonly runs: ReadonlyArray<GenerationId>
   readonly rows: ReadonlyArray<Answer.Row>
@@ -94,6 +94,7 @@ const makeTalk = Effect.fnUntraced(function* (
   const ends = yield* Ref.make({ failed: false, interrupted: false })
   const seen = yield* SubscriptionRef.make(0)
   const running = yield* Latch.make()
+  const listening = yield* Ref.make(true)
 
   const say = (...texts: ReadonlyArray<string>): Effect.Effect<void> =>
     terminal.show(...texts.map((text) => View.Piece.Line({ text })))
@@ -106,13 +107,16 @@ const makeTalk = Effect.fnUntraced(function* (
     })
     yield* terminal.show(...pieces)
     if (event.type === "request.started" || isTerminal(event)) yield* running.open
+    if (isTerminal(event) && event.type !== "generation.cancelled") {
+      yield* Ref.update(ends, (ends) => ({ ...ends, interrupted: false }))
+    }
     if (event.type === "generation.failed" || event.type === "generation.exhausted") {
       yield* Ref.update(ends, (ends) => ({ ...ends, failed: true }))
     }
     if (event.type === "generation.failed" && event.error?.kind === "provider" && hint !== undefined) {
       yield* say(palette.dim(`  ${hint}`))
     }
-    if (event.type === "session.idle" && terminal.interactive) {
+    if (event.type === "session.idle" && terminal.interactive && (yield* Ref.get(listening))) {
       yield* say(palette.dim("nothing is running: /prompt TEXT starts a new run, /quit ends the program"))
     }
     if (event.live === undefined) yield* SubscriptionRef.set(seen, event.sequence)
@@ -213,10 +217,15 @@ const makeTalk = Effect.fnUntraced(function* (
   const listen: Effect.Effect<"input" | "quit", SessionError> = Effect.gen(function* () {
     if (!terminal.interactive) yield* running.await
     while (true) {
-      const line = yield* Effect.catchIf(Queue.take(terminal.lines), Cause.isDone, () => Effect.succeed(undefined))
-      if (line === undefined) break
+      const taken = yield* Effect.option(Queue.take(terminal.lines))
+      if (Option.isNone(taken)) break
+      const line = taken.value
       if (!terminal.interactive && line.trim() !== "") yield* say(`> ${Style.clean(line)}`)
       if (yield* obey(line)) return "quit"
+    }
+    yield* Ref.set(listening, false)
+    if (terminal.interactive && Option.isSome(yield* session.generation)) {
+      yield* say(palette.dim("the input has ended: the program ends with the run"))
     }
     yield* quiet
     return "input"
@@ -231,8 +240,9 @@ const makeTalk = Effect.fnUntraced(function* (
       if (Option.isNone(live) || live.value.id === cancelled) return "interrupt" as const
       cancelled = live.value.id
       yield* Ref.update(ends, (ends) => ({ ...ends, interrupted: true }))
-      yield* say(palette.dim("Ctrl-C: the run is cancelled; once more ends the program"))
       yield* session.cancel(cancelled, { followUps: "hold" })
+      yield* abreast
+      yield* say(palette.dim("Ctrl-C once more ends the program"))
     }
   })
 

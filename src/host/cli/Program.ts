@@ -102,7 +102,7 @@ const command = (code: Ref.Ref<number>) =>
         Effect.provide(Layer.mergeAll(AgentRuntime.layerMemory, model.layer, FileTools.layer(workspace.root)))
       )
       yield* say("", ...Answer.table(palette, ended.runs, ended.rows), "", ...(yield* closing(workspace)))
-      yield* Ref.set(code, codeOf(ended, interactive))
+      yield* Ref.set(code, codeOf(ended))
     }).pipe(Effect.scoped, Effect.provide(Terminal.layer))
   ).pipe(
     Command.withDescription(description),
@@ -160,9 +160,9 @@ const presenter: CliOutput.Presenter = {
 const say = (...texts: ReadonlyArray<string>): Effect.Effect<void, never, Terminal.Terminal> =>
   Terminal.Terminal.use((terminal) => terminal.show(...texts.map((text) => View.Piece.Line({ text }))))
 
-const codeOf = (ended: Conversation.Ended, interactive: boolean): number => {
+const codeOf = (ended: Conversation.Ended): number => {
   if (ended.by === "refusal") return exitCodes.misused
-  if (ended.by === "interrupt" || (ended.interrupted && !interactive)) return exitCodes.interrupted
+  if (ended.by === "interrupt" || (ended.by === "input" && ended.interrupted)) return exitCodes.interrupted
   return ended.failed ? exitCodes.failed : exitCodes.finished
 }
 

@@ -16,13 +16,13 @@ export interface Screen {
 }
 
 /**
- * Pieces one after the other.
+ * Pieces one after the other. After another screen has ended in the middle of a sentence, `goesOn` says so.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const sequential = (write: (text: string) => void): Screen => {
-  let line: "none" | "open" | "broken" = "none"
+export const sequential = (write: (text: string) => void, goesOn = false): Screen => {
+  let line: "none" | "open" | "broken" = goesOn ? "broken" : "none"
   const end = (): void => {
     if (line === "open") write("\n")
     line = "none"

@@ -122,7 +122,7 @@ const openEditor = (lines: Queue.Queue<string, Cause.Done>, interrupt: () => voi
   const leave = (): void => {
     if (screen !== typing) return
     typing.end()
-    screen = Screen.sequential(write)
+    screen = Screen.sequential(write, true)
   }
   editor.on("line", (line) => {
     typing.entered(line)

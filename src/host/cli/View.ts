@@ -89,7 +89,9 @@ export const next = (view: View, event: SessionEvent): Shown => {
     case "stop.requested":
       return lines(view, palette.waiting("stop accepted: what runs may finish, nothing more starts"))
     case "cancel.requested":
-      return lines(view, palette.waiting("cancel accepted: what runs is interrupted"))
+      return event.cause === "close"
+        ? lines(view, palette.waiting("the session closes: what runs is interrupted"))
+        : lines(view, palette.waiting("cancel accepted: what runs is interrupted"))
     case "generation.finished":
     case "generation.failed":
     case "generation.stopped":

@@ -1,0 +1,145 @@
+/**
+ * The calls of one response as a batch holds them, and what asking for them and not starting them journals (L-T1).
+ *
+ * @since 0.1.0
+ */
+import type { Exit, Fiber } from "effect"
+import type { Prompt, Tool } from "effect/ai"
+import type { EventCause } from "../domain/EventCause.ts"
+import type * as Ids from "../domain/Ids.ts"
+import type { NotStartedReason } from "../domain/ToolCall.ts"
+import type { Entry } from "../ledger/Entry.ts"
+import type { OpenCall } from "../ledger/Projection.ts"
+import type { Run } from "./Engine.ts"
+import { paramsJson, type RequestedCall } from "./Response.ts"
+import type { NotStarted, State } from "./ToolDecision.ts"
+import * as ToolResult from "./ToolResult.ts"
+import type { Outcome } from "./ToolRunner.ts"
+
+/**
+ * One call as the loop holds it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export class Call {
+  readonly id: Ids.ToolCallId
+  readonly providerId: string
+  readonly name: string
+  readonly params: unknown
+  state: State = { _tag: "Waiting", verdict: "unasked" }
+  tool: Tool.Any | undefined
+  decoded: unknown
+  fiber: Fiber.Fiber<Outcome> | undefined
+  exit: Exit.Exit<Outcome> | undefined
+  timer: Fiber.Fiber<void> | undefined
+  overdue = false
+  answer: Prompt.ToolResultPart | undefined
+
+  constructor(id: Ids.ToolCallId, requested: RequestedCall) {
+    this.id = id
+    this.providerId = requested.id
+    this.name = requested.name
+    this.params = requested.params
+  }
+}
+
+/**
+ * The calls of a step that another process began: those that ended keep their answers, those never launched go through the
+ * batch as if asked for now (L-R2).
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const restored = (open: Iterable<OpenCall>): ReadonlyArray<Call> => {
+  const calls: Array<Call> = []
+  for (const each of open) {
+    if (each.repeat) continue
+    const call = new Call(each.id, { id: each.providerId, name: each.name, params: each.params })
+    if (each.status._tag !== "Requested") {
+      call.state = { _tag: "Ended" }
+      call.answer = ToolResult.ofOpen(each)
+    }
+    calls.push(call)
+  }
+  return calls
+}
+
+/**
+ * What asking for calls journals, and what repeats of an id within one response come to (L-T1).
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+export const requested = (
+  run: Run,
+  request: number,
+  calls: ReadonlyArray<RequestedCall>,
+  repeats: ReadonlyArray<RequestedCall>
+): { readonly calls: ReadonlyArray<Call>; readonly entries: ReadonlyArray<Entry> } => {
+  const entries: Array<Entry> = []
+  let index = 0
+  const make = (requestedCall: RequestedCall): Call => {
+    // Generation ids never repeat, so neither do ids made from them.
+    const id = `${run.id}.${request}.${++index}` as Ids.ToolCallId
+    const call = new Call(id, requestedCall)
+    entries.push({
+      type: "tool.requested",
+      ...keys(run, request, call),
+      params: paramsJson(call.params)
+    })
+    return call
+  }
+  const made = calls.map(make)
+  for (const repeat of repeats) {
+    entries.push(
+      notStarted(run, request, make(repeat), {
+        _tag: "NotStarted",
+        reason: "invalid",
+        detail: `the response used the call id ${repeat.id} before`
+      })
+    )
+  }
+  return { calls: made, entries }
+}
+
+/**
+ * What every event of a call carries.
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+export const keys = (run: Run, request: number, call: Call) => ({
+  generation_id: run.id,
+  request,
+  call_id: call.id,
+  provider_call_id: call.providerId,
+  tool: call.name
+})
+
+const causeOf: Record<NotStartedReason, EventCause> = {
+  steering: "user",
+  paused: "user",
+  cancelled: "cancel",
+  stopped: "stop",
+  budget: "budget",
+  invalid: "provider-failure",
+  failed: "provider-failure",
+  closed: "close",
+  "process-lost": "process-loss"
+}
+
+/**
+ * A call that is never launched, and why.
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+export const notStarted = (run: Run, request: number, call: Call, status: NotStarted): Entry => ({
+  type: "tool.not_started",
+  ...keys(run, request, call),
+  reason: status.reason,
+  cause: causeOf[status.reason],
+  ...(status.inputIds === undefined ? undefined : { input_ids: status.inputIds }),
+  ...(status.detail === undefined ? undefined : { detail: status.detail })
+})

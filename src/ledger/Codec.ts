@@ -1,0 +1,117 @@
+/**
+ * Entries and snapshots as text and back (L-R8). Messages are kept as effect/ai's encoded Prompt messages, options included;
+ * inputs as their schema encodes them; events as they are. Text that was changed since it was written is refused, not guessed
+ * at (L-R5).
+ *
+ * @since 0.1.0
+ */
+import { Effect, Schema } from "effect"
+import { Prompt } from "effect/ai"
+import { SessionEvent } from "../domain/Event.ts"
+import { Input } from "../domain/Input.ts"
+import * as Digest from "./Digest.ts"
+import * as Entry from "./Entry.ts"
+import { StoreError, type StoredEntry, type StoredSnapshot } from "./SessionStore.ts"
+
+const encodeInput = Schema.encodeSync(Input)
+const encodeMessage = Schema.encodeSync(Prompt.Message)
+const decodeInput = Schema.decodeUnknownSync(Input)
+const decodeMessage = Schema.decodeUnknownSync(Prompt.Message)
+const decodeEvent = Schema.decodeUnknownSync(SessionEvent)
+
+const bodyOf = (entry: Entry.Committed): unknown => {
+  if (!Entry.isRecord(entry)) return entry
+  switch (entry.record) {
+    case "input":
+      return { ...entry, input: encodeInput(entry.input) }
+    case "message":
+      return { ...entry, message: encodeMessage(entry.message) }
+    case "write-begun":
+    case "resumed":
+    case "decision":
+      return entry
+  }
+}
+
+/**
+ * An entry as it is stored at a position.
+ *
+ * @category encoding
+ * @since 0.1.0
+ */
+export const encode = (entry: Entry.Committed, position: number): StoredEntry => {
+  const kind = Entry.isRecord(entry) ? entry.record : "event"
+  const body = JSON.stringify(bodyOf(entry))
+  return {
+    position,
+    sequence: Entry.isRecord(entry) ? null : entry.sequence,
+    kind,
+    inputId: Entry.isRecord(entry) && entry.record === "input" ? entry.input.id : null,
+    body,
+    checksum: Digest.short(`${position} ${kind} ${body}`)
+  }
+}
+
+const corrupt = (detail: string): StoreError => new StoreError({ reason: { _tag: "Corrupt", detail } })
+
+const parse = (stored: StoredEntry): Entry.Committed => {
+  const body: unknown = JSON.parse(stored.body)
+  switch (stored.kind) {
+    case "event":
+      return decodeEvent(body)
+    case "input": {
+      const record = body as Entry.InputRecord
+      return { ...record, input: decodeInput(record.input) }
+    }
+    case "message": {
+      const record = body as Entry.MessageRecord
+      return { ...record, message: decodeMessage(record.message) }
+    }
+    case "write-begun":
+    case "resumed":
+    case "decision":
+      // Written by this codec and found unchanged: its checksum says so.
+      return body as Entry.Record
+    default:
+      throw new Error(`an entry of the unknown kind ${stored.kind}`)
+  }
+}
+
+/**
+ * A stored entry as it was committed, or `Corrupt` with what is wrong.
+ *
+ * @category decoding
+ * @since 0.1.0
+ */
+export const decode = (stored: StoredEntry): Effect.Effect<Entry.Committed, StoreError> => {
+  const { body, checksum, kind, position } = stored
+  if (Digest.short(`${position} ${kind} ${body}`) !== checksum) {
+    return Effect.fail(corrupt(`entry ${position} was changed after it was written`))
+  }
+  return Effect.try({
+    try: () => parse(stored),
+    catch: (error) => corrupt(`entry ${position}: ${error instanceof Error ? error.message : String(error)}`)
+  })
+}
+
+/**
+ * A snapshot as it is stored.
+ *
+ * @category encoding
+ * @since 0.1.0
+ */
+export const encodeSnapshot = (position: number, snapshot: Schema.Json): StoredSnapshot => {
+  const body = JSON.stringify(snapshot)
+  return { position, body, checksum: Digest.short(`${position} snapshot ${body}`) }
+}
+
+/**
+ * A stored snapshot's JSON, or `Corrupt`.
+ *
+ * @category decoding
+ * @since 0.1.0
+ */
+export const decodeSnapshot = ({ body, checksum, position }: StoredSnapshot): Effect.Effect<unknown, StoreError> =>
+  Digest.short(`${position} snapshot ${body}`) === checksum
+    ? Effect.try({ try: () => JSON.parse(body) as unknown, catch: () => corrupt("the snapshot is not JSON") })
+    : Effect.fail(corrupt("the snapshot was changed after it was written"))

@@ -1,0 +1,45 @@
+/**
+ * Short digests of text: to see that two inputs are the same without keeping both (L-I2), and that what was stored is what is
+ * read (L-R5). Not for secrets: they guard against accidents, not against an adversary.
+ *
+ * @since 0.1.0
+ */
+import * as Input from "../domain/Input.ts"
+
+const mix = (text: string, seed: number): string => {
+  let high = 0xdeadbeef ^ seed
+  let low = 0x41c6ce57 ^ seed
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index)
+    high = Math.imul(high ^ unit, 2654435761)
+    low = Math.imul(low ^ unit, 1597334677)
+  }
+  high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
+  low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
+  return ((high >>> 0) * 2 ** 21 + (low >>> 11)).toString(36)
+}
+
+/**
+ * 53 bits of digest, as text.
+ *
+ * @category digests
+ * @since 0.1.0
+ */
+export const short = (text: string): string => mix(text, 0)
+
+/**
+ * 106 bits of digest, as text.
+ *
+ * @category digests
+ * @since 0.1.0
+ */
+export const long = (text: string): string => `${mix(text, 0)}.${mix(text, 1)}`
+
+/**
+ * The digest of everything in which two inputs of one id must agree to be the same input (L-I2).
+ *
+ * @category digests
+ * @since 0.1.0
+ */
+export const ofInput = (input: Input.Input): string =>
+  long(Input.canonical(input, (bytes) => long(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))))

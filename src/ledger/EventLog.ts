@@ -1,0 +1,196 @@
+/**
+ * A session's events and whoever reads them: an array, a cursor a reader and one wake-up, so that replay and live are the same
+ * read and cannot have a seam (L-V2). Appending never runs a reader's code (L-V3).
+ *
+ * @since 0.1.0
+ */
+import { Cause, type Clock, Effect, Stream } from "effect"
+import type { Scheduler } from "effect"
+import type * as Event from "../domain/Event.ts"
+import type * as Ids from "../domain/Ids.ts"
+import { SessionError, type SessionErrorReason } from "../domain/SessionError.ts"
+
+/** Events handed to a reader at once, and live events kept for the slowest reader before the oldest are dropped. */
+const readChunk = 4096
+const liveCapacity = 4096
+
+interface LiveEvent {
+  readonly after: number
+  readonly event: Event.SessionEvent
+}
+
+interface Reader {
+  live: number
+}
+
+type Chunk = readonly [Event.SessionEvent, ...Array<Event.SessionEvent>]
+type Pull = Effect.Effect<Chunk, SessionError | Cause.Done>
+
+/** Reads events from before this log began, from wherever they are kept. */
+export type Past = (
+  after: number,
+  until: number,
+  limit: number
+) => Effect.Effect<ReadonlyArray<Event.SessionEvent>, SessionError>
+
+/** @category models @since 0.1.0 */
+export class EventLog {
+  readonly #sessionId: Ids.SessionId
+  readonly #clock: Clock.Clock
+  readonly #dispatcher: Scheduler.SchedulerDispatcher
+  readonly #base: number
+  readonly #events: Array<Event.SessionEvent> = []
+  readonly #readers = new Set<Reader>()
+  #waiters: Array<(effect: Effect.Effect<void>) => void> = []
+  #flushing = false
+  #live: Array<LiveEvent> = []
+  #liveBase = 0
+  #end: SessionErrorReason | "closed" | undefined
+
+  constructor(options: {
+    readonly sessionId: Ids.SessionId
+    readonly clock: Clock.Clock
+    readonly dispatcher: Scheduler.SchedulerDispatcher
+    readonly projection: { readonly sequence: number }
+  }) {
+    this.#sessionId = options.sessionId
+    this.#clock = options.clock
+    this.#dispatcher = options.dispatcher
+    this.#base = options.projection.sequence
+  }
+
+  /** Whether anybody reads: a live event costs nothing when nobody does. */
+  get observed(): boolean {
+    return this.#readers.size > 0
+  }
+
+  /** Adds a journalled event; `ring` tells the readers. */
+  append(event: Event.SessionEvent): void {
+    this.#events.push(event)
+  }
+
+  /** Publishes a live event: no sequence of its own, no replay, dropped when nobody reads (L-V1). */
+  publish(body: Event.Body): void {
+    if (this.#readers.size === 0) return
+    const event = Object.assign(body, {
+      session_id: this.#sessionId,
+      sequence: this.#last,
+      time: this.#clock.currentTimeMillisUnsafe(),
+      live: this.#liveEnd
+    })
+    this.#live.push({ after: this.#last, event })
+    if (this.#live.length > liveCapacity) {
+      this.#live.shift()
+      this.#liveBase++
+    }
+    this.ring()
+  }
+
+  /** Ends every reader's stream: after what is journalled, with a typed error unless the session closed. */
+  end(reason: SessionErrorReason | "closed"): void {
+    this.#end ??= reason
+    this.ring()
+  }
+
+  /** A turn of its own: the publisher finishes its step before any reader's code runs (L-V3). */
+  ring(): void {
+    if (this.#waiters.length === 0 || this.#flushing) return
+    this.#flushing = true
+    this.#dispatcher.scheduleTask(() => {
+      this.#flushing = false
+      const waiters = this.#waiters
+      this.#waiters = []
+      for (const resume of waiters) resume(Effect.void)
+    }, 0)
+  }
+
+  /** Every later event once, in order, then the live ones (L-V2). A lost or slow reader changes nothing. */
+  stream(after: number, past: Past): Stream.Stream<Event.SessionEvent, SessionError> {
+    return Stream.suspend(() => {
+      const reader: Reader = { live: this.#liveEnd }
+      let cursor = Number.isFinite(after) ? Math.max(0, Math.floor(after)) : 0
+      this.#readers.add(reader)
+      const leave = Effect.sync(() => {
+        this.#readers.delete(reader)
+        this.#trim()
+      })
+      const history: Pull = Effect.suspend(() =>
+        Effect.flatMap(past(cursor, this.#base, readChunk), (events): Pull => {
+          const [first, ...rest] = events
+          if (first?.sequence !== cursor + 1) {
+            return Effect.fail(this.#error({ _tag: "EventsPruned", first: first?.sequence ?? this.#base + 1 }))
+          }
+          cursor += events.length
+          return Effect.succeed([first, ...rest])
+        })
+      )
+      const pull: Pull = Effect.suspend(() => {
+        if (cursor < this.#base) return history
+        const chunk = this.#read(reader, cursor)
+        cursor = Math.max(cursor, chunk.cursor)
+        const [first, ...rest] = chunk.events
+        if (first !== undefined) return Effect.succeed([first, ...rest])
+        if (this.#end === undefined) return Effect.flatMap(this.#wait(reader, cursor), () => pull)
+        return this.#end === "closed" ? Cause.done() : Effect.fail(this.#error(this.#end))
+      })
+      return Stream.ensuring(Stream.fromPull(Effect.succeed(pull)), leave)
+    })
+  }
+
+  get #last(): number {
+    return this.#base + this.#events.length
+  }
+
+  get #liveEnd(): number {
+    return this.#liveBase + this.#live.length
+  }
+
+  /** Journalled events after the cursor, with the live ones that fall between them in their places (L-V4). */
+  #read(reader: Reader, cursor: number): { readonly events: Array<Event.SessionEvent>; readonly cursor: number } {
+    const base = this.#base
+    const until = Math.min(this.#last, cursor + readChunk)
+    if (reader.live < this.#liveBase) reader.live = this.#liveBase
+    if (reader.live === this.#liveEnd) return { events: this.#events.slice(cursor - base, until - base), cursor: until }
+    const events: Array<Event.SessionEvent> = []
+    let at = cursor
+    for (; reader.live < this.#liveEnd; reader.live++) {
+      const next = this.#live[reader.live - this.#liveBase]
+      if (next === undefined || next.after > until) break
+      if (at < next.after) {
+        events.push(...this.#events.slice(at - base, next.after - base))
+        at = next.after
+      }
+      events.push(next.event)
+    }
+    events.push(...this.#events.slice(at - base, until - base))
+    this.#trim()
+    return { events, cursor: Math.max(at, until) }
+  }
+
+  /** Drops the live events that every reader has passed. */
+  #trim(): void {
+    if (this.#live.length === 0) return
+    let least = this.#liveEnd
+    for (const reader of this.#readers) least = Math.min(least, Math.max(reader.live, this.#liveBase))
+    if (least === this.#liveEnd) this.#live = []
+    else if (least - this.#liveBase >= 256) this.#live = this.#live.slice(least - this.#liveBase)
+    else return
+    this.#liveBase = least
+  }
+
+  /** Looks again in the step that registers: an append between the look and the registration would wake nobody. */
+  #wait(reader: Reader, cursor: number): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      if (cursor < this.#last || reader.live < this.#liveEnd || this.#end !== undefined) return resume(Effect.void)
+      this.#waiters.push(resume)
+      return Effect.sync(() => {
+        const at = this.#waiters.indexOf(resume)
+        if (at >= 0) this.#waiters.splice(at, 1)
+      })
+    })
+  }
+
+  #error(reason: SessionErrorReason): SessionError {
+    return new SessionError({ sessionId: this.#sessionId, reason })
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * What has been handed to the journal and is not yet written (L-A7): it counts for capacity and for being idle, and a submit of
+ * the same id waits for it. Without a store nothing is ever in between.
+ *
+ * @since 0.1.0
+ */
+import { Deferred, Effect } from "effect"
+import type { Scheduler } from "effect"
+import type * as Ids from "../domain/Ids.ts"
+
+/**
+ * How an admission waits: for the live generation, in the queue, or to start a generation.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Kind = "joining" | "queued" | "starting"
+
+/** @category models @since 0.1.0 */
+export class Reservations {
+  readonly #dispatcher: Scheduler.SchedulerDispatcher
+  readonly #inputs = new Map<Ids.InputId, { readonly kind: Kind; readonly written: Deferred.Deferred<void> }>()
+  readonly #claimed = new Set<Ids.InputId>()
+  #starting = 0
+
+  readonly #written: boolean
+
+  /** `written` says whether anything is ever between being handed in and being folded: with a store it is. */
+  constructor(dispatcher: Scheduler.SchedulerDispatcher, written: boolean) {
+    this.#dispatcher = dispatcher
+    this.#written = written
+  }
+
+  get identities(): number {
+    return this.#inputs.size
+  }
+
+  get queued(): number {
+    let count = 0
+    for (const { kind } of this.#inputs.values()) if (kind === "queued") count++
+    return count
+  }
+
+  get starting(): boolean {
+    return this.#starting > 0
+  }
+
+  /** Waits until the admission of this id is decided, if one is under way. */
+  settled(id: Ids.InputId | undefined): Effect.Effect<void> | undefined {
+    const found = id === undefined ? undefined : this.#inputs.get(id)
+    return found && Deferred.await(found.written)
+  }
+
+  /** Reserves an admission; the function returned takes the reservation back. */
+  reserve(id: Ids.InputId, kind: Kind): () => void {
+    if (!this.#written) return nothing
+    const written = Deferred.makeUnsafe<void>()
+    this.#inputs.set(id, { kind, written })
+    const started = kind === "starting" ? this.start([]) : undefined
+    return () => {
+      this.#inputs.delete(id)
+      started?.()
+      this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(written, Effect.void), 0)
+    }
+  }
+
+  /** A generation is being started with these waiting inputs; the function returned says that it is written. */
+  start(ids: ReadonlyArray<Ids.InputId>): () => void {
+    const release = this.claim(ids)
+    this.#starting++
+    return () => {
+      this.#starting--
+      release()
+    }
+  }
+
+  /** The fate of these waiting inputs is in the lane: nobody else may decide it. */
+  claim(ids: ReadonlyArray<Ids.InputId>): () => void {
+    for (const id of ids) this.#claimed.add(id)
+    return () => {
+      for (const id of ids) this.#claimed.delete(id)
+    }
+  }
+
+  isClaimed(id: Ids.InputId): boolean {
+    return this.#claimed.has(id)
+  }
+}
+
+const nothing = () => {}

@@ -1,0 +1,84 @@
+/**
+ * What a group of commits comes to, decided purely: each is checked against its session as the commits before it leave it, and one
+ * that fails its check is left out without harming the others (L-R4).
+ *
+ * @since 0.1.0
+ */
+import { type Append, format, type StoredEntry, type StoredSnapshot, type StoreErrorReason } from "../ledger/SessionStore.ts"
+
+/**
+ * A session's row.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Head {
+  readonly number: number
+  readonly id: string
+  readonly epoch: number
+  readonly position: number
+  readonly sequence: number
+  readonly format: number
+}
+
+/**
+ * The verdicts, one a commit and `undefined` for one that is written, and what is to be written.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Plan {
+  readonly verdicts: ReadonlyArray<StoreErrorReason | undefined>
+  readonly entries: ReadonlyArray<{ readonly session: number; readonly entry: StoredEntry }>
+  readonly heads: ReadonlyArray<Head>
+  readonly snapshots: ReadonlyMap<number, StoredSnapshot>
+}
+
+/** @category constructors @since 0.1.0 */
+export const plan = (rows: ReadonlyArray<Head>, commits: ReadonlyArray<Append>): Plan => {
+  const heads = new Map<string, Head>(rows.map((head) => [head.id, head]))
+  const moved = new Map<number, Head>()
+  const entries: Array<{ readonly session: number; readonly entry: StoredEntry }> = []
+  const snapshots = new Map<number, StoredSnapshot>()
+  const verdicts = commits.map((commit) => {
+    const head = heads.get(commit.sessionId)
+    const refused = check(head, commit)
+    if (refused !== undefined || head === undefined) return refused
+    let { position, sequence } = head
+    for (const entry of commit.entries) {
+      entries.push({ session: head.number, entry })
+      position = entry.position
+      if (entry.sequence !== null) sequence = entry.sequence
+    }
+    if (commit.snapshot !== undefined) snapshots.set(head.number, commit.snapshot)
+    const next = { ...head, position, sequence }
+    heads.set(head.id, next)
+    moved.set(head.number, next)
+    return undefined
+  })
+  return { verdicts, entries, heads: Array.from(moved.values()), snapshots }
+}
+
+const check = (head: Head | undefined, commit: Append): StoreErrorReason | undefined => {
+  if (head === undefined) return { _tag: "Fenced" }
+  if (head.format > format) return tooNew(head)
+  if (head.epoch !== commit.epoch) return { _tag: "Fenced" }
+  if (head.position !== commit.expected) return { _tag: "Conflict", position: head.position }
+  return undefined
+}
+
+/** @category constructors @since 0.1.0 */
+export const tooNew = (head: Pick<Head, "format">): StoreErrorReason => ({
+  _tag: "TooNew",
+  format: head.format,
+  supported: format
+})
+
+/**
+ * Whether a commit's entries follow its `expected` position without a gap.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const isGapless = ({ entries, expected }: Append): boolean =>
+  entries.every(({ position }, index) => position === expected + 1 + index)

@@ -1,0 +1,240 @@
+/**
+ * The journal port over any effect/sql `SqlClient` that speaks SQLite or PostgreSQL. Commits that wait together are written in one
+ * transaction (L-A7); a session's row holds its epoch and where its journal ends, and every commit is checked against it under
+ * the database's own lock, so that of two owners in two processes only the newer one writes (L-R4).
+ *
+ * Its operations have transactions of their own: do not call them inside a transaction of the same client.
+ *
+ * @since 0.1.0
+ */
+import { Effect, Layer, Option } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import type * as Ids from "../domain/Ids.ts"
+import {
+  format,
+  SessionStore,
+  StoreError,
+  type StoredEntry,
+  type StoredSession,
+  type StoredSnapshot,
+  type StoreErrorReason
+} from "../ledger/SessionStore.ts"
+import { type Head, tooNew } from "./CommitGroup.ts"
+import * as CommitWriter from "./CommitWriter.ts"
+import * as Database from "./Database.ts"
+import * as migrations from "./migrations.ts"
+import * as SqlFailure from "./SqlFailure.ts"
+import * as Statements from "./Statements.ts"
+
+/**
+ * Sessions kept in a database, in tables named `midcourse_…` that are made and migrated when the layer is built. A failure that
+ * the client itself reports when it opens the database is the client's: `fromSqlError` says what it means here.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer: Layer.Layer<SessionStore, StoreError, SqlClient.SqlClient> = Layer.effect(
+  SessionStore,
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const dialect = yield* sql.onDialectOrElse({
+      sqlite: () => Effect.succeed("sqlite" as const),
+      pg: () => Effect.succeed("pg" as const),
+      orElse: () => Effect.die(new Error("a journal is kept in SQLite or PostgreSQL"))
+    })
+    yield* Effect.provideService(migrations.run, SqlClient.BeginTransaction, Database.beginOf(dialect))
+    return yield* make(Database.make(sql, dialect))
+  })
+)
+
+/**
+ * What a client's failure means for a journal, in words: `Corrupt` for a file that is damaged or no database, else `Unavailable`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromSqlError: (error: SqlError.SqlError) => StoreError = SqlFailure.certain
+
+const make = Effect.fnUntraced(function* (database: Database.Database) {
+  const append = yield* CommitWriter.make(database)
+  const statements = Statements.make(database.dialect)
+
+  const find = Effect.fnUntraced(function* (query: Database.Query, id: Ids.SessionId) {
+    const [head] = yield* statements.lock(query, [id])
+    return head !== undefined && head.format > format ? yield* failure(tooNew(head)) : head
+  })
+  const findOrCreate = Effect.fnUntraced(function* (query: Database.Query, id: Ids.SessionId, agent: string) {
+    const share = database.dialect === "pg" ? "FOR SHARE" : ""
+    while (true) {
+      const found = yield* find(query, id)
+      if (found !== undefined) return { head: found, created: false }
+      const made = yield* query<Head>(
+        `INSERT INTO midcourse_sessions (id, agent, epoch, position, sequence, format)
+        SELECT ?, ?, epoch, 0, 0, CAST(? AS INTEGER) FROM midcourse_forgotten WHERE TRUE ${share}
+        ON CONFLICT (id) DO NOTHING
+        RETURNING number, id, epoch, position, sequence, format`,
+        [id, agent, format]
+      )
+      if (made[0] !== undefined) return { head: made[0], created: true }
+    }
+  })
+
+  const claim = Effect.fn("SqlSessionStore.claim")((id: Ids.SessionId, agent: string) =>
+    database.transact((query) =>
+      Effect.gen(function* () {
+        const { created, head } = yield* findOrCreate(query, id, agent)
+        const epoch = head.epoch + 1
+        yield* query("UPDATE midcourse_sessions SET epoch = ? WHERE number = ?", [epoch, head.number])
+        const snapshot = yield* snapshotOf(query, head)
+        const from = snapshot?.position ?? 0
+        const rows = yield* query<EntryRow>(
+          `SELECT ${columns} FROM midcourse_entries e WHERE e.session = ? AND e.position > ? ORDER BY e.position`,
+          [head.number, from]
+        )
+        const gap = rows.findIndex(({ position }, index) => position !== from + 1 + index)
+        if (gap >= 0) return yield* corrupt(`entry ${from + 1 + gap} is missing`)
+        if (from + rows.length !== head.position) {
+          return yield* corrupt(`it ends at entry ${from + rows.length}, not at ${head.position}`)
+        }
+        const entries = rows.map(entryOf)
+        return { epoch, created, position: head.position, sequence: head.sequence, snapshot, entries }
+      })
+    )
+  )
+
+  /** One statement reads the session's row and, beside it, the entries asked for: both as of one moment. */
+  const read = Effect.fnUntraced(function* (
+    id: Ids.SessionId,
+    condition: string,
+    params: ReadonlyArray<string | number>,
+    limit: number
+  ) {
+    const rows = yield* database.read<ReadRow>(
+      `SELECT s.format, s.epoch, s.position AS "end", s.sequence AS last, ${columns} FROM midcourse_sessions s
+      LEFT JOIN midcourse_entries e ON e.session = s.number AND ${condition}
+      WHERE s.id = ? ORDER BY e.position LIMIT CAST(? AS INTEGER)`,
+      [...params, id, bounded(limit)]
+    )
+    const [first] = rows
+    if (first === undefined) return yield* missing(id)
+    if (first.format > format) return yield* failure(tooNew(first))
+    return { epoch: first.epoch, end: first.end, last: first.last, entries: rows.filter(isEntry).map(entryOf) }
+  })
+
+  const events = Effect.fn("SqlSessionStore.events")(function* (id: Ids.SessionId, after: number, limit: number) {
+    if (limit < 1) return []
+    const from = bounded(after)
+    // A sequence is never above its position: the bound on the latter is what the index can use.
+    const { entries, last } = yield* read(id, "e.position > ? AND e.sequence > ?", [from, from], limit)
+    const gap = entries.findIndex(({ sequence }, index) => sequence !== from + 1 + index)
+    if (gap >= 0) return yield* corrupt(`event ${from + 1 + gap} is missing; the next one kept is ${entries[gap]?.sequence}`)
+    const end = from + entries.length
+    return entries.length < limit && end < last ? yield* corrupt(`events ${end + 1} to ${last} are missing`) : entries
+  })
+
+  return SessionStore.of({
+    durable: true,
+    claim,
+    append,
+    position: Effect.fn("SqlSessionStore.position")((id) =>
+      Effect.map(read(id, "FALSE", [], 1), ({ end, epoch }) => ({ epoch, position: end }))
+    ),
+    events,
+    kind: Effect.fn("SqlSessionStore.kind")((id, kind, until) =>
+      Effect.map(
+        read(id, "e.kind = ? AND e.position <= ?", [kind, bounded(until)], largest),
+        ({ entries }) => entries
+      )
+    ),
+    identity: Effect.fn("SqlSessionStore.identity")((id, inputId) =>
+      Effect.map(read(id, "e.kind = 'input' AND e.input_id = ?", [inputId], 1), ({ entries: [entry] }) =>
+        Option.fromUndefinedOr(entry)
+      )
+    ),
+    list: Effect.map(
+      database.read<StoredSession>("SELECT id, agent, position, sequence FROM midcourse_sessions ORDER BY number", []),
+      (rows) => rows.map(({ agent, id, position, sequence }) => ({ id, agent, position, sequence }))
+    ),
+    forget: Effect.fn("SqlSessionStore.forget")((id) =>
+      database.transact((query) =>
+        Effect.gen(function* () {
+          // Before the session's row, as a claim that creates one does: whoever comes next begins after its epoch.
+          const lock = database.dialect === "pg" ? "FOR UPDATE" : ""
+          yield* query(`SELECT epoch FROM midcourse_forgotten ${lock}`, [])
+          const head = yield* find(query, id)
+          if (head === undefined) return
+          yield* query("UPDATE midcourse_forgotten SET epoch = ? WHERE epoch < ?", [head.epoch, head.epoch])
+          yield* query("DELETE FROM midcourse_entries WHERE session = ?", [head.number])
+          yield* query("DELETE FROM midcourse_snapshots WHERE session = ?", [head.number])
+          yield* query("DELETE FROM midcourse_sessions WHERE number = ?", [head.number])
+        })
+      )
+    ),
+    prune: Effect.fn("SqlSessionStore.prune")((id, before) =>
+      database.transact((query) =>
+        Effect.gen(function* () {
+          const head = (yield* find(query, id)) ?? (yield* missing(id))
+          const snapshot = yield* snapshotOf(query, head)
+          yield* query("DELETE FROM midcourse_entries WHERE session = ? AND position <= ? AND sequence < ?", [
+            head.number,
+            // Never what a new owner would have to fold.
+            snapshot?.position ?? 0,
+            bounded(before)
+          ])
+          const [left] = yield* query<{ readonly first: number }>(
+            `SELECT sequence AS first FROM midcourse_entries WHERE session = ? AND sequence IS NOT NULL
+            ORDER BY position LIMIT 1`,
+            [head.number]
+          )
+          return left?.first ?? head.sequence + 1
+        })
+      )
+    )
+  })
+})
+
+const snapshotOf = (query: Database.Query, { number }: Head) =>
+  Effect.map(
+    query<StoredSnapshot>("SELECT position, checksum, body FROM midcourse_snapshots WHERE session = ?", [number]),
+    ([row]): StoredSnapshot | undefined => row && { position: row.position, checksum: row.checksum, body: row.body }
+  )
+
+const columns = "e.position, e.sequence, e.kind, e.input_id, e.checksum, e.body"
+
+interface EntryRow {
+  readonly position: number
+  readonly sequence: number | null
+  readonly kind: string
+  readonly input_id: string | null
+  readonly checksum: string
+  readonly body: string
+}
+
+/** A session's row beside one of its entries, or beside none. */
+type ReadRow = { readonly format: number; readonly epoch: number; readonly end: number; readonly last: number } & (
+  | EntryRow
+  | { readonly position: null }
+)
+
+const isEntry = <Row extends { readonly position: number | null }>(row: Row): row is Extract<Row, EntryRow> =>
+  row.position !== null
+
+const entryOf = ({ body, checksum, input_id, kind, position, sequence }: EntryRow): StoredEntry => ({
+  position,
+  sequence,
+  kind,
+  inputId: input_id,
+  body,
+  checksum
+})
+
+/** The largest position that the columns hold. */
+const largest = 2 ** 31 - 1
+
+const bounded = (value: number): number => Math.max(0, Math.min(value, largest))
+
+const failure = (reason: StoreErrorReason) => Effect.fail(new StoreError({ reason }))
+
+const corrupt = (detail: string) => failure({ _tag: "Corrupt", detail })
+
+const missing = (id: Ids.SessionId) => failure({ _tag: "Unavailable", detail: `there is no session ${id}` })

@@ -1,0 +1,93 @@
+/**
+ * The tables of a journal, and the steps that lead to them, run by effect/sql's own `Migrator`. A database that is ahead of this
+ * version is refused and left untouched (L-R5); one that is up to date is only read, so that it may be read-only or busy.
+ *
+ * @since 0.1.0
+ */
+import { Effect } from "effect"
+import { Migrator, SqlClient, SqlError } from "effect/sql"
+import { StoreError } from "../ledger/SessionStore.ts"
+import * as SqlFailure from "./SqlFailure.ts"
+
+/** Where the migrator keeps which steps were taken. */
+const table = "midcourse_migrations"
+
+/** The newest step this version knows. */
+const supported = 1
+
+/**
+ * Brings the tables up to this version. Fails `TooNew` if they are ahead of it.
+ *
+ * @category migrations
+ * @since 0.1.0
+ */
+export const run: Effect.Effect<void, StoreError, SqlClient.SqlClient> = Effect.gen(function* () {
+  const installed = yield* step
+  if (installed > supported) {
+    return yield* new StoreError({ reason: { _tag: "TooNew", format: installed, supported } })
+  }
+  if (installed < supported) yield* migrate
+}).pipe(
+  Effect.catchTags({
+    SqlError: (error) => Effect.fail(SqlFailure.certain(error)),
+    MigrationError: ({ cause, message }) =>
+      Effect.fail(
+        SqlError.isSqlError(cause)
+          ? SqlFailure.certain(cause)
+          : new StoreError({ reason: { _tag: "Unavailable", detail: message } })
+      )
+  })
+)
+
+const step = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql.onDialectOrElse({
+    pg: () => sql`SELECT 1 AS found WHERE to_regclass(${table}) IS NOT NULL`.withoutTransform,
+    orElse: () => sql`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ${table}`.withoutTransform
+  })
+  if (found.length === 0) return 0
+  const [newest] = yield* sql<{ readonly step: number | null }>`
+    SELECT MAX(migration_id) AS step FROM ${sql(table)}`.withoutTransform
+  return newest?.step ?? 0
+})
+
+const createTables = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const key = sql.onDialectOrElse({
+    pg: () => "INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    orElse: () => "INTEGER PRIMARY KEY"
+  })
+  yield* sql.unsafe(`CREATE TABLE midcourse_sessions (
+    number ${key},
+    id TEXT NOT NULL UNIQUE,
+    agent TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    format INTEGER NOT NULL
+  )`)
+  // No index by sequence or kind: on SQLite each costs every commit a page, and one by position finds both nearly as fast.
+  yield* sql.unsafe(`CREATE TABLE midcourse_entries (
+    session INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    sequence INTEGER,
+    kind TEXT NOT NULL,
+    input_id TEXT,
+    checksum TEXT NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (session, position)
+  )`)
+  yield* sql.unsafe(`CREATE INDEX midcourse_entries_input
+    ON midcourse_entries (session, input_id) WHERE input_id IS NOT NULL`)
+  yield* sql.unsafe(`CREATE TABLE midcourse_snapshots (
+    session INTEGER PRIMARY KEY,
+    position INTEGER NOT NULL,
+    checksum TEXT NOT NULL,
+    body TEXT NOT NULL
+  )`)
+  // The highest epoch of a session that was forgotten: one that is made again begins after it.
+  yield* sql.unsafe("CREATE TABLE midcourse_forgotten (epoch INTEGER NOT NULL)")
+  yield* sql.unsafe("INSERT INTO midcourse_forgotten (epoch) VALUES (0)")
+})
+
+const migrate = Migrator.make({})({ table, loader: Migrator.fromRecord({ "1_create_tables": createTables }) })

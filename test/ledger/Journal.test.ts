@@ -1,0 +1,280 @@
+/** The commit lane and its readers: numbering, folding, live events, trimming and ends. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import type { Event, Ids } from "../../src/index.ts"
+import { Journal } from "../../src/ledger/Journal.ts"
+import { TestClock } from "effect/testing"
+
+const id = "ses_journal" as Ids.SessionId
+const generation = "gen_1" as Ids.GenerationId
+
+const make = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
+  return new Journal({ sessionId: id, clock, dispatcher, instructions: [] })
+})
+
+const idle = { type: "session.idle" } as const
+const delta = (text: string): Event.Body => ({ type: "text.delta", generation_id: generation, request: 1, text })
+const many = (count: number): ReadonlyArray<Event.Body> => Array.from({ length: count }, () => ({ ...idle }))
+
+/** `4`, or `4.17` for the live event 17 after the fourth. */
+const mark = (event: Event.SessionEvent) =>
+  event.live === undefined ? `${event.sequence}` : `${event.sequence}.${event.live}`
+
+/** Lets every fiber that has been rung take its turn. */
+const settle = Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow, { discard: true })
+
+/** Collects in a fiber until the scope closes; answers what came so far. */
+const follow = (journal: Journal, after = 0) =>
+  Effect.gen(function* () {
+    const got: Array<string> = []
+    const fiber = yield* Effect.forkScoped(
+      Stream.runForEach(journal.stream(after), (event) => Effect.sync(() => void got.push(mark(event)))),
+      { startImmediately: true }
+    )
+    return { got, fiber }
+  })
+
+describe("L-V1 committing", () => {
+  it.effect("L-V1 a commit is numbered and folded before it returns", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      yield* TestClock.setTime(1234)
+      yield* journal.commit([{ type: "generation.started", generation_id: generation, ...starts }, { ...idle }])
+      assert.strictEqual(journal.sequence, 2)
+      assert.strictEqual(journal.projection.active?.id, generation)
+      const events = yield* Stream.runCollect(Stream.take(journal.stream(0), 2))
+      assert.deepStrictEqual(
+        events.map(({ sequence, session_id, time }) => [session_id, sequence, time]),
+        [
+          [id, 1, 1234],
+          [id, 2, 1234]
+        ]
+      )
+    })
+  )
+
+  it.effect("L-V1 records take no sequence and are in no reader's stream", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      yield* journal.commit([
+        { type: "generation.started", generation_id: generation, ...starts },
+        { record: "write-begun", generation_id: generation, input_ids: [] },
+        { ...idle }
+      ])
+      assert.strictEqual(journal.sequence, 2)
+      const events = yield* Stream.runCollect(Stream.take(journal.stream(0), 2))
+      assert.deepStrictEqual(events.map(mark), ["1", "2"])
+    })
+  )
+
+  it.effect("L-V3 a commit runs no reader in its own step", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const { got } = yield* follow(journal)
+      yield* settle
+      yield* journal.commit([{ ...idle }])
+      assert.deepStrictEqual(got, [])
+      yield* settle
+      assert.deepStrictEqual(got, ["1"])
+    }).pipe(Effect.scoped)
+  )
+})
+
+const starts = { initial_input_id: "p1" as Ids.InputId, input_ids: ["p1" as Ids.InputId] }
+
+describe("L-V2 reading", () => {
+  it.effect("L-V2 more events than are handed over at once come all, once and in order", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      yield* journal.commit(many(10_000))
+      const events = yield* Stream.runCollect(Stream.take(journal.stream(1), 9_999))
+      assert.isTrue(events.every((event, index) => event.sequence === index + 2))
+    })
+  )
+
+  it.effect("L-V2 replaying and following are one read: commits between any two pulls come once", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      yield* journal.commit(many(3))
+      const read: Array<number> = []
+      yield* Stream.runForEach(Stream.take(journal.stream(0), 30), (event) => {
+        read.push(event.sequence)
+        return event.sequence % 3 === 0 ? journal.commit(many(3)) : Effect.void
+      })
+      assert.deepStrictEqual(
+        read,
+        Array.from({ length: 30 }, (_, index) => index + 1)
+      )
+    })
+  )
+
+  it.effect("L-V2 a start beyond the end waits for what is later than it", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const { got } = yield* follow(journal, 3)
+      yield* journal.commit(many(2))
+      yield* settle
+      journal.publish(delta("x"))
+      yield* settle
+      yield* journal.commit(many(3))
+      yield* settle
+      assert.deepStrictEqual(
+        got.filter((one) => !one.includes(".")),
+        ["4", "5"]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("L-V2 a negative start is the start", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      yield* journal.commit(many(2))
+      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(journal.stream(-5), 2))).map(mark), ["1", "2"])
+    })
+  )
+})
+
+describe("L-V1 live events", () => {
+  it.effect("L-V1 stand in their places among the journalled ones", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const { got } = yield* follow(journal)
+      yield* journal.commit(many(2))
+      journal.publish(delta("a"))
+      journal.publish(delta("b"))
+      yield* journal.commit(many(1))
+      journal.publish(delta("c"))
+      yield* settle
+      assert.deepStrictEqual(got, ["1", "2", "2.0", "2.1", "3", "3.2"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("L-V1 cost nothing and are kept nowhere when nobody reads", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      assert.isFalse(journal.observed)
+      journal.publish(delta("lost"))
+      const { got } = yield* follow(journal)
+      yield* settle
+      assert.isTrue(journal.observed)
+      yield* journal.commit(many(1))
+      yield* settle
+      assert.deepStrictEqual(got, ["1"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("L-V1 a reader that leaves is no longer waited for", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const scope = yield* Scope.make()
+      yield* Scope.provide(follow(journal), scope)
+      yield* settle
+      assert.isTrue(journal.observed)
+      yield* Scope.close(scope, Exit.void)
+      assert.isFalse(journal.observed)
+    })
+  )
+
+  it.effect("L-V2 are never replayed to a reader that comes later, also from before them", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const first = yield* follow(journal)
+      yield* settle
+      yield* journal.commit(many(1))
+      journal.publish(delta("a"))
+      const second = yield* follow(journal)
+      journal.publish(delta("b"))
+      yield* settle
+      assert.deepStrictEqual(first.got, ["1", "1.0", "1.1"])
+      assert.deepStrictEqual(second.got, ["1", "1.1"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("L-V1 the oldest are dropped for a slow reader, the journalled ones never", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const { got } = yield* follow(journal)
+      yield* settle
+      for (let i = 0; i < 5_000; i++) {
+        journal.publish(delta("x"))
+        if (i % 1_000 === 0) yield* journal.commit([{ ...idle }])
+      }
+      yield* settle
+      const live = got.filter((one) => one.includes(".")).map((one) => Number(one.split(".")[1]))
+      assert.isBelow(live.length, 5_000)
+      assert.isAbove(live.length, 0)
+      assert.deepStrictEqual(
+        live,
+        live.map((_, index) => 5_000 - live.length + index)
+      )
+      assert.deepStrictEqual(
+        got.filter((one) => !one.includes(".")),
+        ["1", "2", "3", "4", "5"]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("L-V1 the index goes on after what every reader has passed was let go", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const { got } = yield* follow(journal)
+      yield* settle
+      for (let i = 0; i < 1_000; i++) {
+        journal.publish(delta("x"))
+        if (i % 100 === 99) yield* settle
+      }
+      assert.deepStrictEqual(
+        got,
+        Array.from({ length: 1_000 }, (_, index) => `0.${index}`)
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("L-V1 a fast reader beside a slow one gets every live event", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const stuck = yield* Effect.forkScoped(
+        Stream.runForEach(journal.stream(0), () => Effect.never),
+        { startImmediately: true }
+      )
+      const { got } = yield* follow(journal)
+      yield* settle
+      for (let i = 0; i < 6_000; i++) {
+        journal.publish(delta("x"))
+        if (i % 100 === 99) yield* settle
+      }
+      yield* settle
+      assert.strictEqual(got.length, 6_000)
+      yield* Fiber.interrupt(stuck)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("L-V2 ends", () => {
+  it.effect("L-V2 a closed journal ends its readers after everything in it, those that come later too", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      const early = yield* Effect.forkChild(Stream.runCollect(journal.stream(0)), { startImmediately: true })
+      yield* settle
+      yield* journal.commit(many(2))
+      journal.end("closed")
+      assert.deepStrictEqual((yield* Fiber.join(early)).map(mark), ["1", "2"])
+      assert.deepStrictEqual((yield* Stream.runCollect(journal.stream(1))).map(mark), ["2"])
+    })
+  )
+
+  it.effect("L-V2 any other end is a typed failure, after everything in it", () =>
+    Effect.gen(function* () {
+      const journal = yield* make
+      yield* journal.commit(many(2))
+      journal.end({ _tag: "OwnerLost" })
+      const got: Array<string> = []
+      const error = yield* Effect.flip(
+        Stream.runForEach(journal.stream(0), (event) => Effect.sync(() => void got.push(mark(event))))
+      )
+      assert.deepStrictEqual([got, error.reason._tag, error.sessionId], [["1", "2"], "OwnerLost", id])
+    })
+  )
+})
