@@ -160,6 +160,17 @@ type OmitEach<T, Keys extends PropertyKey> = T extends unknown ? Omit<T, Keys> :
 export type Body = OmitEach<SessionEvent, "session_id" | "sequence" | "time" | "live">
 
 /**
+ * Whether an event is of one of the types given; narrows it.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const is =
+  <const Type extends SessionEvent["type"]>(...types: ReadonlyArray<Type>) =>
+  (event: SessionEvent): event is SessionEvent & { readonly type: Type } =>
+    types.some((type) => type === event.type)
+
+/**
  * The terminal event types: exactly one of them ends a generation (L-E4).
  *
  * @category predicates

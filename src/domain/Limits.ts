@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import { Context, Duration } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 
 /**
  * Counts are inputs; `textLength` is in UTF-16 code units, `fileBytes` and `metadataBytes` in bytes.
@@ -56,3 +56,15 @@ export const Limits = Context.Reference<Limits>("midcourse/domain/Limits", {
     collectCap: 20
   })
 })
+
+/**
+ * Changes some of the limits of the sessions opened under it; the others stay as they are outside.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (limits: Partial<Limits>): Layer.Layer<never> =>
+  Layer.effect(
+    Limits,
+    Effect.map(Limits, (outer) => ({ ...outer, ...limits }))
+  )

@@ -38,6 +38,20 @@ export const Effects = Schema.Literals(["none", "unknown", "verified"])
 /** @category models @since 0.1.0 */
 export type Effects = typeof Effects.Type
 
+/**
+ * A host's answer to a question about a call (L-T13).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Decision = { readonly _tag: "Allow" } | { readonly _tag: "Deny"; readonly reason: string }
+
+/** @category constructors @since 0.1.0 */
+export const allow: Decision = { _tag: "Allow" }
+
+/** @category constructors @since 0.1.0 */
+export const deny = (reason: string): Decision => ({ _tag: "Deny", reason })
+
 /** @category schemas @since 0.1.0 */
 export const ToolCallStatus = Schema.Union([
   Schema.TaggedStruct("Requested", {}),

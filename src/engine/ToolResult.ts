@@ -49,7 +49,7 @@ export const explain = (status: ToolCall.ToolCallStatus): string => {
       return `Not started: ${because[status.reason]}${inputs}${detail}. It has had no effect.`
     }
     case "Denied":
-      return `Denied by policy: ${status.reason}. It has had no effect.`
+      return `Denied: ${status.reason}. It has had no effect.`
     case "Failed":
       return `Failed: ${status.error}`
     case "Interrupted": {

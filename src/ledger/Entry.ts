@@ -9,6 +9,7 @@ import type * as Event from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
 import type { Delivery } from "../domain/Receipt.ts"
+import type { Decision } from "../domain/ToolCall.ts"
 
 /**
  * An accepted identity (L-I3): the whole input, the anchor the caller gave, and the generation it is bound to, if any.
@@ -73,9 +74,6 @@ export interface DecisionRecord {
   readonly call_id: Ids.ToolCallId
   readonly decision: Decision
 }
-
-/** @category models @since 0.1.0 */
-export type Decision = { readonly _tag: "Allow" } | { readonly _tag: "Deny"; readonly reason: string }
 
 /** @category models @since 0.1.0 */
 export type Record = InputRecord | MessageRecord | WriteBegunRecord | ResumedRecord | DecisionRecord

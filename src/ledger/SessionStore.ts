@@ -178,6 +178,8 @@ interface Kept {
  */
 export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, () => {
   const sessions = new Map<Ids.SessionId, Kept>()
+  // The highest epoch of a session that was forgotten: its owner stays fenced when the id is used again.
+  let forgotten = 0
   const fail = (reason: StoreErrorReason) => Effect.fail(new StoreError({ reason }))
   const find = (id: Ids.SessionId): Effect.Effect<Kept, StoreError> => {
     const kept = sessions.get(id)
@@ -190,7 +192,14 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
     claim: (id, agent) =>
       Effect.sync(() => {
         const found = sessions.get(id)
-        const kept: Kept = found ?? { agent, epoch: 0, position: 0, sequence: 0, snapshot: undefined, entries: [] }
+        const kept: Kept = found ?? {
+          agent,
+          epoch: forgotten,
+          position: 0,
+          sequence: 0,
+          snapshot: undefined,
+          entries: []
+        }
         sessions.set(id, kept)
         kept.epoch++
         const from = kept.snapshot?.position ?? 0
@@ -218,9 +227,14 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
       }),
     position: (id) => Effect.map(find(id), ({ epoch, position }) => ({ epoch, position })),
     events: (id, after, limit) =>
-      Effect.map(find(id), ({ entries }) =>
-        entries.filter(({ sequence }) => sequence !== null && sequence > after).slice(0, limit)
-      ),
+      Effect.flatMap(find(id), ({ entries, sequence: last }) => {
+        const found = entries.filter(({ sequence }) => sequence !== null && sequence > after).slice(0, limit)
+        const gap = found.findIndex(({ sequence }, index) => sequence !== after + 1 + index)
+        const missing = gap >= 0 ? gap : found.length < limit && after + found.length < last ? found.length : undefined
+        return missing === undefined
+          ? Effect.succeed(found)
+          : fail({ _tag: "Corrupt", detail: `event ${after + 1 + missing} is missing` })
+      }),
     kind: (id, kind, until) =>
       Effect.map(find(id), ({ entries }) => entries.filter((entry) => entry.kind === kind && entry.position <= until)),
     identity: (id, inputId) =>
@@ -230,7 +244,11 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
     list: Effect.sync(() =>
       Array.from(sessions, ([id, { agent, position, sequence }]) => ({ id, agent, position, sequence }))
     ),
-    forget: (id) => Effect.sync(() => void sessions.delete(id)),
+    forget: (id) =>
+      Effect.sync(() => {
+        forgotten = Math.max(forgotten, sessions.get(id)?.epoch ?? 0)
+        sessions.delete(id)
+      }),
     prune: (id, before) =>
       Effect.map(find(id), (kept) => {
         // Never what a new owner would have to fold.

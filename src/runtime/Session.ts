@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Option, type Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { Prompt } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import type { SessionEvent } from "../domain/Event.ts"
@@ -15,7 +15,7 @@ import type * as Receipt from "../domain/Receipt.ts"
 import { SessionError } from "../domain/SessionError.ts"
 import { establishNothing } from "../engine/ToolReconciler.ts"
 import * as Gate from "../engine/Gate.ts"
-import type { Decision } from "../ledger/Entry.ts"
+import type { Decision } from "../domain/ToolCall.ts"
 import * as Controls from "./Controls.ts"
 import type { Core } from "./Core.ts"
 import type { LiveSteering } from "./LiveSteering.ts"
@@ -79,6 +79,8 @@ export interface Session {
   readonly cancel: (id: Ids.GenerationId, options?: ControlOptions) => Effect.Effect<Receipt.ControlReceipt>
   /** Every event after the sequence given (0: from the start), then the live ones; ends when the session closes (L-V2). */
   readonly events: (options?: { readonly after?: number }) => Stream.Stream<SessionEvent, SessionError>
+  /** The journalled events after the sequence given (0: from the start) up to now. */
+  readonly history: (options?: { readonly after?: number }) => Effect.Effect<ReadonlyArray<SessionEvent>, SessionError>
   /** What the next request would carry. */
   readonly context: Effect.Effect<Prompt.Prompt, SessionError>
 }
@@ -125,6 +127,7 @@ export const make = (core: Core): Session => {
     cancel: (id, options) => Controls.cancel(core, id, options?.followUps ?? "keep"),
     events: (options) =>
       journal.log.stream(options?.after ?? 0, (after, until, limit) => journal.events(after, until, limit)),
+    history: (options) => history(core, options?.after ?? 0),
     context: Effect.suspend(() => {
       const { context } = core.engine
       if (context === undefined) {
@@ -140,6 +143,21 @@ export const make = (core: Core): Session => {
 }
 
 type Run = NonNullable<Core["live"]>
+
+const history = (core: Core, after: number): Effect.Effect<ReadonlyArray<SessionEvent>, SessionError> =>
+  Effect.suspend(() => {
+    const { journal } = core.engine
+    const until = journal.sequence
+    if (after >= until) return Effect.succeed([])
+    // Nobody who reads the past is owed a live event: those carry the sequence before them.
+    return journal.log
+      .stream(after, (from, to, limit) => journal.events(from, to, limit))
+      .pipe(
+        Stream.filter((event) => event.live === undefined),
+        Stream.takeUntil((event) => event.sequence >= until),
+        Stream.runCollect
+      )
+  })
 
 const active = (run: Run): ActiveGeneration => {
   const { id, initialInputIds, request, startedAt } = run.state

@@ -4,7 +4,13 @@
  *
  * @since 0.1.0
  */
-import { type Append, format, type StoredEntry, type StoredSnapshot, type StoreErrorReason } from "../ledger/SessionStore.ts"
+import {
+  type Append,
+  format,
+  type StoredEntry,
+  type StoredSnapshot,
+  type StoreErrorReason
+} from "../ledger/SessionStore.ts"
 
 /**
  * A session's row.

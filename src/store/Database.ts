@@ -73,10 +73,9 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
   return {
     dialect,
     read: (text, params) =>
-      sql.unsafe<never>(place(text), params).withoutTransform.pipe(
-        Effect.retry({ times: 1, while: isStale }),
-        Effect.mapError(SqlFailure.certain)
-      ),
+      sql
+        .unsafe<never>(place(text), params)
+        .withoutTransform.pipe(Effect.retry({ times: 1, while: isStale }), Effect.mapError(SqlFailure.certain)),
     transact: (body) =>
       attempt(body).pipe(
         Effect.retry({ times: 1, while: (stopped) => stopped._tag === "NotBegun" && isStale(stopped.error) }),
@@ -95,7 +94,8 @@ const notBegun = (error: SqlError.SqlError): NotBegun => ({ _tag: "NotBegun", er
 const asStoreError = (error: StoreError | SqlError.SqlError): StoreError =>
   error._tag === "SqlError" ? SqlFailure.certain(error) : error
 
-const control = (connection: SqlConnection.Connection, statement: string) => connection.execute(statement, [], undefined)
+const control = (connection: SqlConnection.Connection, statement: string) =>
+  connection.execute(statement, [], undefined)
 
 /**
  * SQLite's transaction must be a writer from the start; PostgreSQL's must see, after a lock, what the one before it wrote.

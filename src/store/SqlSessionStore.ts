@@ -127,7 +127,8 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
     // A sequence is never above its position: the bound on the latter is what the index can use.
     const { entries, last } = yield* read(id, "e.position > ? AND e.sequence > ?", [from, from], limit)
     const gap = entries.findIndex(({ sequence }, index) => sequence !== from + 1 + index)
-    if (gap >= 0) return yield* corrupt(`event ${from + 1 + gap} is missing; the next one kept is ${entries[gap]?.sequence}`)
+    if (gap >= 0)
+      return yield* corrupt(`event ${from + 1 + gap} is missing; the next one kept is ${entries[gap]?.sequence}`)
     const end = from + entries.length
     return entries.length < limit && end < last ? yield* corrupt(`events ${end + 1} to ${last} are missing`) : entries
   })
@@ -141,10 +142,7 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
     ),
     events,
     kind: Effect.fn("SqlSessionStore.kind")((id, kind, until) =>
-      Effect.map(
-        read(id, "e.kind = ? AND e.position <= ?", [kind, bounded(until)], largest),
-        ({ entries }) => entries
-      )
+      Effect.map(read(id, "e.kind = ? AND e.position <= ?", [kind, bounded(until)], largest), ({ entries }) => entries)
     ),
     identity: Effect.fn("SqlSessionStore.identity")((id, inputId) =>
       Effect.map(read(id, "e.kind = 'input' AND e.input_id = ?", [inputId], 1), ({ entries: [entry] }) =>

@@ -121,8 +121,7 @@ const connect = (database: DatabaseSync): NodeConnection => {
     executeUnprepared: execute,
     executeValues: values,
     executeValuesUnprepared: values,
-    executeStream: (sql, params, transformRows) =>
-      Stream.fromIterableEffect(execute(sql, params, transformRows)),
+    executeStream: (sql, params, transformRows) => Stream.fromIterableEffect(execute(sql, params, transformRows)),
     executeRaw: (sql, params) =>
       attempt("execute", () => {
         const statement = prepare(sql)

@@ -15,18 +15,11 @@ const rowLimit = 256
 /** @category models @since 0.1.0 */
 export interface Statements {
   /** The rows of these sessions, held until the transaction ends, in an order that is the same for everyone. */
-  readonly lock: (
-    query: Query,
-    ids: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyArray<Head>, SqlError.SqlError>
+  readonly lock: (query: Query, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Head>, SqlError.SqlError>
   readonly insert: (query: Query, entries: Plan["entries"]) => Effect.Effect<void, SqlError.SqlError>
   /** Writes where the journals end now. */
   readonly move: (query: Query, heads: Plan["heads"]) => Effect.Effect<void, SqlError.SqlError>
-  readonly snapshot: (
-    query: Query,
-    session: number,
-    snapshot: StoredSnapshot
-  ) => Effect.Effect<void, SqlError.SqlError>
+  readonly snapshot: (query: Query, session: number, snapshot: StoredSnapshot) => Effect.Effect<void, SqlError.SqlError>
 }
 
 /** @category constructors @since 0.1.0 */

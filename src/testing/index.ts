@@ -21,4 +21,10 @@ export * as ScriptedModel from "./ScriptedModel.ts"
  * @category testing
  * @since 0.1.0
  */
+export * as SessionStoreSuite from "./SessionStoreSuite.ts"
+
+/**
+ * @category testing
+ * @since 0.1.0
+ */
 export * as StrictPrompt from "../domain/StrictPrompt.ts"

@@ -1,0 +1,528 @@
+/**
+ * The contract of a `SessionStore` as cases that any test runner can register: a store that passes them keeps a journal as the
+ * runtime relies on it (L-A7, L-R4, L-R7, L-I3, L-V2). Each case makes sessions of its own and forgets them, so that all may run
+ * against one store. `failing` is the other half: a store that fails on cue, for tests of what is above it.
+ *
+ * @since 0.1.0
+ */
+import { Effect, Fiber, Option, Random, Result, Schema } from "effect"
+import type * as Ids from "../domain/Ids.ts"
+import {
+  type Append,
+  type Claim,
+  SessionStore,
+  type StoredEntry,
+  type StoredSnapshot,
+  StoreError,
+  type StoreErrorReason
+} from "../ledger/SessionStore.ts"
+
+/**
+ * What the store did that it may not.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class Violation extends Schema.TaggedError<Violation>()("SessionStoreViolation", { message: Schema.String }) {}
+
+/** @category models @since 0.1.0 */
+export interface Case {
+  readonly name: string
+  readonly run: Effect.Effect<void, StoreError | Violation, SessionStore>
+}
+
+type Store = SessionStore["Service"]
+
+/** How an append fails: before it is written, after, or instead; with or without an answer. */
+export type Fault = "unavailable" | "unconfirmed-written" | "unconfirmed-lost" | "hang"
+
+/**
+ * When which operation fails, by how many there were of it, from 1; `undefined` lets it pass.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Plan {
+  readonly append?: ((nth: number, commit: Append) => Fault | undefined) | undefined
+  /** The read-back of a commit whose outcome was not told (L-A7). */
+  readonly position?: ((nth: number) => "unavailable" | "hang" | undefined) | undefined
+  readonly claim?: ((nth: number) => StoreErrorReason | undefined) | undefined
+}
+
+/**
+ * The store, failing as planned. A hanging append writes nothing until it is interrupted.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const failing = (store: Store, plan: Plan): Store => {
+  const counted = { append: 0, position: 0, claim: 0 }
+  const detail = "failed on cue"
+  const unavailable = new StoreError({ reason: { _tag: "Unavailable", detail } })
+  const unconfirmed = new StoreError({ reason: { _tag: "Unconfirmed", detail } })
+  return SessionStore.of({
+    ...store,
+    append: (commit) =>
+      Effect.suspend(() => {
+        const fault = plan.append?.(++counted.append, commit)
+        switch (fault) {
+          case undefined:
+            return store.append(commit)
+          case "unavailable":
+            return Effect.fail(unavailable)
+          case "unconfirmed-written":
+            return Effect.andThen(store.append(commit), Effect.fail(unconfirmed))
+          case "unconfirmed-lost":
+            return Effect.fail(unconfirmed)
+          case "hang":
+            return Effect.never
+        }
+      }),
+    position: (id) =>
+      Effect.suspend(() => {
+        const fault = plan.position?.(++counted.position)
+        return fault === undefined ? store.position(id) : fault === "hang" ? Effect.never : Effect.fail(unavailable)
+      }),
+    claim: (id, agent) =>
+      Effect.suspend(() => {
+        const reason = plan.claim?.(++counted.claim)
+        return reason === undefined ? store.claim(id, agent) : Effect.fail(new StoreError({ reason }))
+      })
+  })
+}
+
+const agent = "suite"
+
+/** What a case works with: the store, and as many sessions as it asks for. */
+interface Bench {
+  readonly store: Store
+  readonly id: Ids.SessionId
+  readonly another: Effect.Effect<Ids.SessionId>
+}
+
+const define = (name: string, body: (bench: Bench) => Effect.Effect<void, StoreError | Violation>): Case => ({
+  name,
+  run: Effect.gen(function* () {
+    const store = yield* SessionStore
+    const made: Array<Ids.SessionId> = []
+    const another = Effect.map(nonce, (nonce) => {
+      const id = `suite_${nonce}` as Ids.SessionId
+      made.push(id)
+      return id
+    })
+    const id = yield* another
+    yield* Effect.ensuring(
+      Effect.suspend(() => body({ store, id, another })),
+      Effect.forEach(made, (id) => Effect.ignore(store.forget(id)), { discard: true })
+    )
+  })
+})
+
+const nonce: Effect.Effect<string> = Random.Random.useSync((random) =>
+  Array.from({ length: 4 }, () => Math.floor(random.nextDoubleUnsafe() * 2 ** 30).toString(36)).join("")
+)
+
+const violated = (message: string) => Effect.fail(new Violation({ message }))
+
+/** By value, whatever the order of an object's keys. */
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner
+  ) ?? "undefined"
+
+const brief = (text: string): string =>
+  text.length > 400 ? `${text.slice(0, 400)}… (${text.length} characters)` : text
+
+const same = (what: string, actual: unknown, expected: unknown): Effect.Effect<void, Violation> => {
+  const [is, should] = [canonical(actual), canonical(expected)]
+  return is === should ? Effect.void : violated(`${what} is ${brief(is)}, not ${brief(should)}`)
+}
+
+const refusal = <A>(
+  what: string,
+  effect: Effect.Effect<A, StoreError>,
+  expected: StoreErrorReason["_tag"]
+): Effect.Effect<StoreErrorReason, Violation> =>
+  Effect.flatMap(Effect.result(effect), (result) =>
+    Result.isSuccess(result)
+      ? violated(`${what} succeeded, where it must fail ${expected}`)
+      : result.failure.reason._tag === expected
+        ? Effect.succeed(result.failure.reason)
+        : violated(`${what} failed ${result.failure.reason._tag}, not ${expected}: ${result.failure.message}`)
+  )
+
+const event = (position: number, sequence = position): StoredEntry => ({
+  position,
+  sequence,
+  kind: "input.accepted",
+  inputId: null,
+  body: `{"at":${position}}`,
+  checksum: `sum-${position}`
+})
+
+const record = (position: number, kind = "message", inputId: string | null = null): StoredEntry => ({
+  position,
+  sequence: null,
+  kind,
+  inputId,
+  body: `{"at":${position}}`,
+  checksum: `sum-${position}`
+})
+
+const snapshotAt = (position: number): StoredSnapshot => ({
+  position,
+  body: `{"until":${position}}`,
+  checksum: `snap-${position}`
+})
+
+const commit = (
+  sessionId: Ids.SessionId,
+  { epoch }: Pick<Claim, "epoch">,
+  entries: Append["entries"],
+  snapshot?: StoredSnapshot
+): Append => ({ sessionId, epoch, expected: entries[0].position - 1, entries, snapshot })
+
+const input = (id: string) => id as Ids.InputId
+
+const events = (from: number, count: number): Append["entries"] => [
+  event(from),
+  ...Array.from({ length: count - 1 }, (_, index) => event(from + 1 + index))
+]
+
+/** Six entries: event, record, event, event, record of an identity, event. */
+const mixed: Append["entries"] = [
+  event(1),
+  record(2),
+  event(3, 2),
+  event(4, 3),
+  record(5, "input", "inp_1"),
+  event(6, 4)
+]
+
+/**
+ * Every case; the names are the contract's sentences.
+ *
+ * @category suite
+ * @since 0.1.0
+ */
+export const cases: ReadonlyArray<Case> = [
+  define("a first claim creates the session, empty", ({ id, store }) =>
+    Effect.gen(function* () {
+      const { epoch, ...rest } = yield* store.claim(id, agent)
+      yield* same("the claim", rest, { created: true, position: 0, sequence: 0, snapshot: undefined, entries: [] })
+      yield* same("the position", yield* store.position(id), { epoch, position: 0 })
+    })
+  ),
+  define("a later claim raises the epoch and reads every entry as it was written", ({ id, store }) =>
+    Effect.gen(function* () {
+      const first = yield* store.claim(id, agent)
+      yield* store.append(commit(id, first, mixed))
+      const { epoch, ...rest } = yield* store.claim(id, agent)
+      if (epoch <= first.epoch) return yield* violated(`epoch ${epoch} does not follow ${first.epoch}`)
+      const expected = { created: false, position: 6, sequence: 4, snapshot: undefined, entries: mixed }
+      yield* same("the claim", rest, expected)
+    })
+  ),
+  define("the position follows every append", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      yield* store.append(commit(id, owner, [event(1)]))
+      yield* store.append(commit(id, owner, [event(2), record(3)]))
+      yield* same("the position", yield* store.position(id), { epoch: owner.epoch, position: 3 })
+    })
+  ),
+  define("an owner whose epoch is not the newest is fenced and writes nothing", ({ id, store }) =>
+    Effect.gen(function* () {
+      const old = yield* store.claim(id, agent)
+      const owner = yield* store.claim(id, agent)
+      yield* refusal("the old owner's append", store.append(commit(id, old, [event(1)])), "Fenced")
+      yield* refusal("a future append", store.append(commit(id, { epoch: owner.epoch + 1 }, [event(1)])), "Fenced")
+      yield* same("the position", yield* store.position(id), { epoch: owner.epoch, position: 0 })
+      yield* store.append(commit(id, owner, [event(1)]))
+    })
+  ),
+  define("claims at once get epochs of their own, and only the newest writes", ({ id, store }) =>
+    Effect.gen(function* () {
+      const claims = yield* Effect.replicateEffect(store.claim(id, agent), 8, { concurrency: "unbounded" })
+      yield* same("how many claims created it", claims.filter(({ created }) => created).length, 1)
+      const epochs = claims.map(({ epoch }) => epoch).sort((a, b) => a - b)
+      yield* same("the number of epochs", new Set(epochs).size, claims.length)
+      const appended = yield* Effect.forEach(
+        claims,
+        (owner) => Effect.map(Effect.result(store.append(commit(id, owner, [event(1)]))), Result.isSuccess),
+        { concurrency: "unbounded" }
+      )
+      const writers = claims.filter((_, index) => appended[index]).map(({ epoch }) => epoch)
+      yield* same("the epochs that wrote", writers, epochs.slice(-1))
+    })
+  ),
+  define("an append to a session that nobody claimed is fenced", ({ id, store }) =>
+    Effect.asVoid(refusal("the append", store.append(commit(id, { epoch: 1 }, [event(1)])), "Fenced"))
+  ),
+  define("an append that expects another end is a conflict, says where it ends, and writes nothing", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      yield* store.append(commit(id, owner, events(1, 2)))
+      for (const position of [2, 4]) {
+        const reason = yield* refusal("the append", store.append(commit(id, owner, [event(position)])), "Conflict")
+        yield* same("the reason", reason, { _tag: "Conflict", position: 2 })
+      }
+      yield* same("the entries", (yield* store.claim(id, agent)).entries, events(1, 2))
+    })
+  ),
+  define("a claim reads the newest snapshot and only the entries after it", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      yield* store.append(commit(id, owner, events(1, 3), snapshotAt(2)))
+      const first = yield* store.claim(id, agent)
+      yield* same("the snapshot", first.snapshot, snapshotAt(2))
+      yield* same("the entries", first.entries, [event(3)])
+      yield* store.append(commit(id, first, events(4, 2), snapshotAt(5)))
+      const second = yield* store.claim(id, agent)
+      yield* same("the newer snapshot", second.snapshot, snapshotAt(5))
+      yield* same("the entries after it", second.entries, [])
+      yield* same("the end", [second.position, second.sequence], [5, 5])
+    })
+  ),
+  define("commits of many sessions at once all land, each whole", ({ another, store }) =>
+    Effect.gen(function* () {
+      const ids = yield* Effect.replicateEffect(another, 50)
+      const owners = yield* Effect.forEach(ids, (id) => Effect.map(store.claim(id, agent), (owner) => ({ id, owner })))
+      yield* Effect.forEach(owners, ({ id, owner }) => store.append(commit(id, owner, mixed, snapshotAt(3))), {
+        concurrency: "unbounded"
+      })
+      for (const { id } of owners) {
+        const { entries, position, snapshot } = yield* store.claim(id, agent)
+        yield* same("the entries", entries, mixed.slice(3))
+        yield* same("the end and the snapshot", [position, snapshot], [6, snapshotAt(3)])
+      }
+    })
+  ),
+  define("commits of one session land in the order they were handed in", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      const all = Array.from({ length: 20 }, (_, index) => commit(id, owner, [event(index + 1)]))
+      yield* Effect.forEach(all, (one) => store.append(one), { concurrency: "unbounded" })
+      yield* same("the entries", (yield* store.claim(id, agent)).entries, events(1, 20))
+    })
+  ),
+  define("a commit that is refused harms none that was handed in with it", ({ another, id, store }) =>
+    Effect.gen(function* () {
+      const [stale, behind, well] = [yield* another, yield* another, yield* another]
+      const owner = yield* store.claim(id, agent)
+      const old = yield* store.claim(stale, agent)
+      yield* store.claim(stale, agent)
+      const late = yield* store.claim(behind, agent)
+      const last = yield* store.claim(well, agent)
+      const tags = yield* Effect.forEach(
+        [
+          commit(id, owner, [event(1)]),
+          commit(stale, old, [event(1)]),
+          commit(behind, late, [event(3)]),
+          commit(behind, late, [event(1)]),
+          commit(behind, late, [event(1)]),
+          commit(id, owner, [event(2)]),
+          commit(well, last, [event(1)])
+        ],
+        (one) =>
+          Effect.map(
+            Effect.result(store.append(one)),
+            Result.match({ onFailure: ({ reason }) => reason._tag, onSuccess: () => "written" })
+          ),
+        { concurrency: "unbounded" }
+      )
+      const expected = ["written", "Fenced", "Conflict", "written", "Conflict", "written", "written"]
+      yield* same("what became of them", tags, expected)
+      yield* same("the entries", (yield* store.claim(id, agent)).entries, events(1, 2))
+      yield* same("the fenced session", (yield* store.position(stale)).position, 0)
+      yield* same("the other's entries", (yield* store.claim(behind, agent)).entries, [event(1)])
+    })
+  ),
+  define("an append whose caller is interrupted lands whole or not at all", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      const appending = yield* Effect.forkChild(store.append(commit(id, owner, events(1, 3))), {
+        startImmediately: true
+      })
+      yield* Fiber.interrupt(appending)
+      const next = yield* store.claim(id, agent)
+      if (next.position !== 0 && next.position !== 3) return yield* violated(`it ends at ${next.position}`)
+      yield* same("the entries", next.entries, next.position === 0 ? [] : events(1, 3))
+      yield* store.append(commit(id, next, [event(next.position + 1)]))
+      yield* same("the position", (yield* store.position(id)).position, next.position + 1)
+    })
+  ),
+  define("one commit may be of 2,000 entries", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      yield* store.append(commit(id, owner, events(1, 2000)))
+      yield* same("the entries", (yield* store.claim(id, agent)).entries, events(1, 2000))
+    })
+  ),
+  define("events are read after a sequence, in order, up to a limit, without records", ({ id, store }) =>
+    Effect.gen(function* () {
+      yield* store.append(commit(id, yield* store.claim(id, agent), mixed))
+      const read = (after: number, limit: number) =>
+        Effect.map(store.events(id, after, limit), (entries) => entries.map(({ position }) => position))
+      yield* same(
+        "all events",
+        yield* store.events(id, 0, 100),
+        mixed.filter(({ sequence }) => sequence !== null)
+      )
+      yield* same("events after 2", yield* read(2, 100), [4, 6])
+      yield* same("two events after 1", yield* read(1, 2), [3, 4])
+      yield* same("events after the last", yield* read(4, 100), [])
+    })
+  ),
+  define("entries of a kind are read up to a position, in order", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      yield* store.append(commit(id, owner, [...mixed, record(7), record(8)], snapshotAt(7)))
+      yield* same("messages", yield* store.kind(id, "message", 7), [record(2), record(7)])
+      yield* same("events of a kind", yield* store.kind(id, "input.accepted", 3), [event(1), event(3, 2)])
+      yield* same("none", yield* store.kind(id, "message", 1), [])
+      yield* same("all", (yield* store.kind(id, "message", Number.MAX_SAFE_INTEGER)).length, 3)
+    })
+  ),
+  define("an accepted identity is found, in its own session only", ({ another, id, store }) =>
+    Effect.gen(function* () {
+      const other = yield* another
+      yield* store.claim(other, agent)
+      yield* store.append(commit(id, yield* store.claim(id, agent), mixed))
+      const found = yield* store.identity(id, input("inp_1"))
+      yield* same("the record", Option.getOrUndefined(found), mixed[4])
+      yield* same("another", Option.isNone(yield* store.identity(id, input("inp_2"))), true)
+      yield* same("another session's", Option.isNone(yield* store.identity(other, input("inp_1"))), true)
+    })
+  ),
+  define("sessions are listed with their agent and where they end", ({ another, id, store }) =>
+    Effect.gen(function* () {
+      const other = yield* another
+      yield* store.append(commit(id, yield* store.claim(id, agent), mixed))
+      yield* store.claim(other, "another agent")
+      const listed = (yield* store.list).filter((session) => session.id === id || session.id === other)
+      const expected = [
+        { id, agent, position: 6, sequence: 4 },
+        { id: other, agent: "another agent", position: 0, sequence: 0 }
+      ]
+      const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1)
+      yield* same("the list", listed.sort(byId), expected.sort(byId))
+    })
+  ),
+  define("a forgotten session is gone, and its owner stays fenced when the id is used again", ({ id, store }) =>
+    Effect.gen(function* () {
+      const old = yield* store.claim(id, agent)
+      yield* store.append(commit(id, old, mixed, snapshotAt(3)))
+      yield* store.forget(id)
+      yield* refusal("its owner's append", store.append(commit(id, old, [event(7)])), "Fenced")
+      yield* refusal("its position", store.position(id), "Unavailable")
+      yield* same(
+        "the list",
+        (yield* store.list).filter((session) => session.id === id),
+        []
+      )
+      const { epoch, ...rest } = yield* store.claim(id, agent)
+      yield* same("the claim", rest, { created: true, position: 0, sequence: 0, snapshot: undefined, entries: [] })
+      yield* refusal("its first owner's append", store.append(commit(id, old, [event(1)])), "Fenced")
+      yield* same("its identity", Option.isNone(yield* store.identity(id, input("inp_1"))), true)
+      yield* store.append(commit(id, { epoch }, [event(1)]))
+    })
+  ),
+  define("forgetting what is not there does nothing", ({ id, store }) => store.forget(id)),
+  define("what is asked of a session that is not there fails", ({ id, store }) =>
+    Effect.gen(function* () {
+      yield* refusal("its position", store.position(id), "Unavailable")
+      yield* refusal("its events", store.events(id, 0, 10), "Unavailable")
+      yield* refusal("its messages", store.kind(id, "message", 10), "Unavailable")
+      yield* refusal("an identity", store.identity(id, input("inp_1")), "Unavailable")
+      yield* refusal("a prune", store.prune(id, 10), "Unavailable")
+    })
+  ),
+  define("a prune deletes events before a sequence, and no record", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      yield* store.append(commit(id, owner, mixed, snapshotAt(6)))
+      yield* same("the first event left", yield* store.prune(id, 3), 3)
+      yield* same("the events left", yield* store.events(id, 2, 100), [event(4, 3), event(6, 4)])
+      yield* same("the messages", yield* store.kind(id, "message", 6), [record(2)])
+      yield* same("the identity", Option.isSome(yield* store.identity(id, input("inp_1"))), true)
+    })
+  ),
+  define("a read that starts before a prune fails, and says so", ({ id, store }) =>
+    Effect.gen(function* () {
+      yield* store.append(commit(id, yield* store.claim(id, agent), mixed, snapshotAt(6)))
+      yield* store.prune(id, 3)
+      yield* refusal("the read", store.events(id, 0, 100), "Corrupt")
+      yield* refusal("a read of one", store.events(id, 1, 1), "Corrupt")
+      yield* same("the first event left after all", yield* store.prune(id, 100), 5)
+      yield* refusal("a read of nothing that is left", store.events(id, 3, 100), "Corrupt")
+      yield* same("a read from the end", yield* store.events(id, 4, 100), [])
+    })
+  ),
+  define("a prune never deletes what a new owner has to fold", ({ id, store }) =>
+    Effect.gen(function* () {
+      const first = yield* store.claim(id, agent)
+      yield* store.append(commit(id, first, events(1, 3)))
+      yield* same("the first event left without a snapshot", yield* store.prune(id, 100), 1)
+      yield* store.append(commit(id, first, events(4, 2), snapshotAt(2)))
+      yield* same("the first event left", yield* store.prune(id, 100), 3)
+      const owner = yield* store.claim(id, agent)
+      yield* same("the entries", owner.entries, events(3, 3))
+      yield* store.append(commit(id, owner, [event(6)]))
+    })
+  ),
+  define("a session goes on after all its events were pruned", ({ id, store }) =>
+    Effect.gen(function* () {
+      const first = yield* store.claim(id, agent)
+      yield* store.append(commit(id, first, events(1, 3), snapshotAt(3)))
+      yield* same("the first event left", yield* store.prune(id, 100), 4)
+      const owner = yield* store.claim(id, agent)
+      yield* same("the end", [owner.position, owner.sequence, owner.entries.length], [3, 3, 0])
+      yield* store.append(commit(id, owner, [event(4)]))
+      yield* same("the events", yield* store.events(id, 3, 10), [event(4)])
+    })
+  ),
+  define("text comes back as it was: escapes, quotes, other scripts, a body of 1 MB", ({ id, store }) =>
+    Effect.gen(function* () {
+      const bodies = [
+        JSON.stringify({ zero: "\u0000", lone: "\ud800", low: "\udfff", line: "\u2028", tab: "\t" }).replace(
+          "\t",
+          "\\t"
+        ),
+        String.raw`{"text":"\u0000 \ud83d \u007f ' \" \\ ? $1 % -- ; :x @y"}`,
+        JSON.stringify({ text: "日本語 العربية 🙂 é é ﷺ" }),
+        JSON.stringify({ text: "x".repeat(1_000_000) }),
+        ""
+      ]
+      const [first, ...rest] = bodies.map((body, index) => ({ ...event(index + 1), body }))
+      if (first === undefined) return
+      const entries: Append["entries"] = [first, ...rest]
+      const [body] = bodies.slice(1)
+      const snapshot = { position: 1, body: body ?? "", checksum: "'" }
+      yield* store.append(commit(id, yield* store.claim(id, agent), entries, snapshot))
+      const owner = yield* store.claim(id, agent)
+      yield* same("the snapshot", owner.snapshot, snapshot)
+      yield* same("the entries", owner.entries, rest)
+      yield* same("the events", yield* store.events(id, 0, 10), entries)
+    })
+  ),
+  define("every printable id names a session of its own", ({ store }) =>
+    Effect.gen(function* () {
+      const unique = yield* nonce
+      const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)).join("")
+      const ids = [printable, `${printable} `, printable.toLowerCase(), "%", "_", "'", "x".repeat(100)].map(
+        (id) => `${id}${unique}` as Ids.SessionId
+      )
+      const forgetting = Effect.forEach(ids, (id) => Effect.ignore(store.forget(id)), { discard: true })
+      yield* Effect.gen(function* () {
+        for (const [index, id] of ids.entries()) {
+          yield* store.append(commit(id, yield* store.claim(id, agent), events(1, index + 1)))
+        }
+        const positions = yield* Effect.forEach(ids, (id) => Effect.map(store.position(id), ({ position }) => position))
+        yield* same("the positions", positions, [1, 2, 3, 4, 5, 6, 7])
+      }).pipe(Effect.ensuring(forgetting))
+    })
+  )
+]
