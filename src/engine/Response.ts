@@ -5,8 +5,7 @@
  * @since 0.1.0
  */
 import { Schema } from "effect"
-import { Prompt } from "effect/ai"
-import type { Response } from "effect/ai"
+import { Prompt, Response } from "effect/ai"
 import type { Usage } from "../domain/Generation.ts"
 import type { Tools } from "../domain/Agent.ts"
 
@@ -46,6 +45,7 @@ export class Collector {
   readonly #parts: Array<Response.AnyPart> = []
   readonly #calls = new Map<string, RequestedCall>()
   readonly #ids = new Set<string>()
+  readonly #begun = new Set<string>()
   readonly #repeats: Array<RequestedCall> = []
   #text = ""
   #finish: Response.FinishPart | undefined
@@ -82,6 +82,7 @@ export class Collector {
           this.#malformed ??= `a ${part.type} part without text`
           return undefined
         }
+        this.#begin(part)
         this.#parts.push(part)
         if (part.type === "text-delta") this.#text += part.delta
         return { type: part.type === "text-delta" ? "text.delta" : "reasoning.delta", text: part.delta }
@@ -101,8 +102,11 @@ export class Collector {
         this.#error = { error: part.error }
         return undefined
       case "text-start":
-      case "text-end":
       case "reasoning-start":
+        this.#begun.add(`${part.type} ${part.id}`)
+        this.#parts.push(part)
+        return undefined
+      case "text-end":
       case "reasoning-end":
       case "file":
         this.#parts.push(part)
@@ -110,6 +114,14 @@ export class Collector {
       default:
         return undefined
     }
+  }
+
+  /** A block that a provider never opened is opened here: what was streamed is in the context too. */
+  #begin({ id, type }: Extract<Part, { readonly type: "text-delta" | "reasoning-delta" }>): void {
+    const start = type === "text-delta" ? "text-start" : "reasoning-start"
+    if (this.#begun.has(`${start} ${id}`)) return
+    this.#begun.add(`${start} ${id}`)
+    this.#parts.push(Response.makePart(start, { id }))
   }
 
   #call(part: Extract<Part, { readonly type: "tool-call" }>): void {
@@ -121,7 +133,7 @@ export class Collector {
     const known = this.#ids.has(id)
     this.#ids.add(id)
     // What has no JSON form could be sent to no provider again.
-    const params = paramsJson(part.params)
+    const params = part.params === undefined ? {} : paramsJson(part.params)
     if (part.providerExecuted === true) {
       if (!known) this.#parts.push({ ...part, params })
       return

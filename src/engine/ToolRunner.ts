@@ -106,7 +106,13 @@ export class ToolRunner {
         return { _tag: "Failed", error: `${tool.name} returned what its schema forbids: ${describe(exit.cause)}` }
       }
       const output = { _tag: "Completed", isFailure: false, result: toJson(exit.value) } as const
-      return tool.toModelOutput === undefined ? output : { ...output, modelOutput: tool.toModelOutput(value) }
+      if (tool.toModelOutput === undefined) return output
+      try {
+        return { ...output, modelOutput: tool.toModelOutput(value) }
+      } catch {
+        // The call has completed, whatever becomes of its rendering: the model is given the result itself (L-T8).
+        return output
+      }
     })
   }
 

@@ -82,15 +82,20 @@ describe("L-P2 compaction", () => {
     }).pipe(Effect.scoped, runtime)
   )
 
-  on("L-P2 cuts only between whole steps: no call is parted from its result", () =>
-    Effect.gen(function* () {
-      const h = yield* long({ calls: 12 })
-      assert.strictEqual((yield* ask(h, "do it", "p")).outcome, "finished")
-      assert.deepStrictEqual(h.model.violations, [])
-      for (const request of summarised(h)) {
-        for (const { calls, results } of pairs(request)) assert.deepStrictEqual(results, calls)
-      }
-    }).pipe(Effect.scoped, runtime)
+  on("L-P2 cuts only between whole steps, however much is kept: no call is parted from its result", () =>
+    Effect.forEach(
+      Array.from({ length: 20 }, (_, index) => 500 + index * 50),
+      (keepLength) =>
+        Effect.gen(function* () {
+          const h = yield* long({ calls: 8, options: { ...options, keepLength } })
+          assert.strictEqual((yield* ask(h, "do it", "p")).outcome, "finished")
+          assert.deepStrictEqual(h.model.violations, [])
+          assert.isAbove(summarised(h).length, 0)
+          for (const request of summarised(h)) {
+            for (const { calls, results } of pairs(request)) assert.deepStrictEqual(results, calls)
+          }
+        })
+    ).pipe(Effect.scoped, runtime)
   )
 
   on("L-P2 the generation goes on with its own task: the prompt's words are in every request", () =>

@@ -6,18 +6,20 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Admission from "../../src/boundary/Admission.ts"
 import * as Ending from "../../src/engine/Ending.ts"
-import type { Ids } from "../../src/index.ts"
-import { Input } from "../../src/index.ts"
+import { type Ids, Input } from "../../src/index.ts"
 import { Interleavings } from "../../src/testing/index.ts"
 import * as Scenarios from "../support/scenarios.ts"
 
 const seed = 1
-/** Schedules of one scenario at most, and of each kind of pair. */
-const most = { maxSchedules: 11_000, pairs: 1500, random: 6000 }
+/** Of each kind of pair every so manieth point, so that there are no more than this. */
+const sampled: Interleavings.Options = { pairs: 900, random: 2000 }
+/** Every pair of two actions, two preemptions, or one of each. */
+const exhaustive: Interleavings.Options = { pairs: Number.MAX_SAFE_INTEGER, random: 3000 }
 
 interface Explored {
   readonly law: string
   readonly shape: Scenarios.Shape
+  readonly options: Interleavings.Options
 }
 
 const one = [["look", "edit"]]
@@ -25,20 +27,45 @@ const wave = [["look", "edit", "send"]]
 
 const explored: ReadonlyArray<Explored> = [
   {
+    law: "L-E1 L-E2 L-C4 a steer and a cancel around the checkpoint and the end",
+    shape: { name: "end", actions: ["steer", "cancel"], responses: [], checkpoint: true },
+    options: exhaustive
+  },
+  {
+    law: "L-T3 L-B1 L-D6 a steer and a cancel around a tool call",
+    shape: { name: "call", actions: ["steer", "cancel"], responses: [["edit"]] },
+    options: exhaustive
+  },
+  {
     law: "L-T3 L-E2 L-C5 sequential tools",
-    shape: { name: "sequential", actions: ["steer", "narrow", "remark", "cancel", "stop"], responses: one }
+    shape: { name: "sequential", actions: ["steer", "narrow", "remark", "cancel", "stop"], responses: one },
+    options: sampled
   },
   {
     law: "L-T4 L-T5 L-T7 a wave of three, two at once",
-    shape: { name: "wave", actions: ["steer", "narrow", "cancel", "stop"], responses: wave, concurrency: 2, slow: true }
+    shape: {
+      name: "wave",
+      actions: ["steer", "narrow", "cancel", "stop"],
+      responses: wave,
+      concurrency: 2,
+      slow: true
+    },
+    options: sampled
   },
   {
     law: "L-T13 L-T3 a call that waits for a decision",
-    shape: { name: "approval", actions: ["allow", "deny", "steer", "cancel", "pause", "resume"], responses: one, asks: "edit" }
+    shape: {
+      name: "approval",
+      actions: ["allow", "deny", "steer", "cancel", "pause", "resume"],
+      responses: one,
+      asks: "edit"
+    },
+    options: sampled
   },
   {
     law: "L-C2 L-C3 pauses of all work and of some",
-    shape: { name: "pause", actions: ["pause", "pauseEdit", "resume", "steer", "stop"], responses: one }
+    shape: { name: "pause", actions: ["pause", "pauseEdit", "resume", "steer", "stop"], responses: one },
+    options: sampled
   },
   {
     law: "L-F2 L-F6 L-F8 L-F9 follow-ups, promoted and withdrawn",
@@ -47,11 +74,13 @@ const explored: ReadonlyArray<Explored> = [
       actions: ["followUp", "promote", "withdraw", "ordinary", "cancelAll"],
       responses: [["look"]],
       queued: 1
-    }
+    },
+    options: sampled
   },
   {
     law: "L-F1 L-F3 L-F5 collects, prompts and ordinary steers",
-    shape: { name: "collects", actions: ["collect", "prompt", "ordinary", "followUp", "stop"], responses: [["look"]] }
+    shape: { name: "collects", actions: ["collect", "prompt", "ordinary", "followUp", "stop"], responses: [["look"]] },
+    options: sampled
   },
   {
     law: "L-B2 L-B3 a context of the host's own",
@@ -62,23 +91,33 @@ const explored: ReadonlyArray<Explored> = [
       pending: 2,
       when: 1,
       store: { lands: "late", tells: true }
-    }
+    },
+    options: sampled
   },
   {
     law: "L-E3 L-C5 a request that fails and is tried again",
-    shape: { name: "retry", actions: ["steer", "cancel", "stop", "pause", "resume"], responses: [["look"]], failing: 1 }
+    shape: {
+      name: "retry",
+      actions: ["steer", "cancel", "stop", "pause", "resume"],
+      responses: [["look"]],
+      failing: 1
+    },
+    options: sampled
   },
   {
     law: "L-C7 L-V2 the session's scope closes",
-    shape: { name: "close", actions: ["close", "steer", "followUp", "reader"], responses: one }
+    shape: { name: "close", actions: ["close", "steer", "followUp", "reader"], responses: one },
+    options: sampled
   },
   {
     law: "L-V2 L-V3 readers, and a listener that steers",
-    shape: { name: "readers", actions: ["reader", "listener", "steer", "cancel"], responses: [["look"]] }
+    shape: { name: "readers", actions: ["reader", "listener", "steer", "cancel"], responses: [["look"]] },
+    options: sampled
   },
   {
     law: "L-E1 L-E2 a steer that arrives during the checkpoint",
-    shape: { name: "checkpoint", actions: ["steer", "ordinary", "cancel", "pause"], responses: [], checkpoint: true }
+    shape: { name: "checkpoint", actions: ["steer", "ordinary", "cancel", "pause"], responses: [], checkpoint: true },
+    options: sampled
   }
 ]
 
@@ -86,12 +125,12 @@ const say = (line: string) => Effect.sync(() => void process.stdout.write(`${lin
 
 describe("exploration", () => {
   let total = 0
-  for (const { law, shape } of explored) {
+  for (const { law, options, shape } of explored) {
     it.live(
       law,
       () =>
         Effect.gen(function* () {
-          const result = yield* Scenarios.explore(shape, { seed, preemptions: 2, ...most })
+          const result = yield* Scenarios.explore(shape, { maxSchedules: 1_000_000, ...options, seed, preemptions: 2 })
           const report = Interleavings.report(result)
           total += result.schedules
           const outcomes = Object.keys(result.outcomes).length
@@ -102,7 +141,7 @@ describe("exploration", () => {
           assert.isTrue(result.deterministic, report)
           assert.isAbove(outcomes, 3, report)
         }),
-      180_000
+      300_000
     )
   }
   it("at least 100,000 schedules in all", () => {
@@ -136,8 +175,7 @@ const admission = (
           if (Admission.admit(generation, input)) accepted.push(input.id)
         }
       },
-      check: () =>
-        accepted.filter((id) => !delivered.includes(id)).map((id) => `L-E2 ${id} was accepted and stranded`),
+      check: () => accepted.filter((id) => !delivered.includes(id)).map((id) => `L-E2 ${id} was accepted and stranded`),
       outcome: () => `${accepted.length} accepted`
     }
   }

@@ -59,6 +59,7 @@ describe("L-C2 pauses add up", () => {
       yield* report(h, h.id)
       yield* settle
       assert.deepStrictEqual(yield* receipts(h, "f"), ["queued"])
+      assert.isNull((yield* h.session.status).generation)
       yield* h.session.resume()
       yield* settle
       assert.deepStrictEqual(yield* receipts(h, "f"), ["applied in 1"])

@@ -231,7 +231,7 @@ describe("L-T2 one result a call", () => {
       assert.deepStrictEqual(pairs(request), [{ calls: ["a", "b", "c"], results: ["a", "b", "c"] }])
       assert.deepStrictEqual(
         toolResults(request).map((result) => result.result),
-        ["edit a", "Denied by policy: not today. It has had no effect.", "look c"]
+        ["edit a", "Denied: not today. It has had no effect.", "look c"]
       )
     }).pipe(
       Effect.scoped,

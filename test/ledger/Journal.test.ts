@@ -2,7 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import type { Event, Ids } from "../../src/index.ts"
+import { EventLog } from "../../src/ledger/EventLog.ts"
 import { Journal } from "../../src/ledger/Journal.ts"
+import { Projection } from "../../src/ledger/Projection.ts"
 import { TestClock } from "effect/testing"
 
 const id = "ses_journal" as Ids.SessionId
@@ -11,8 +13,13 @@ const generation = "gen_1" as Ids.GenerationId
 const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
-  return new Journal({ sessionId: id, clock, dispatcher, instructions: [] })
+  const services = yield* Effect.context<never>()
+  const projection = new Projection([])
+  return new Journal({ sessionId: id, clock, dispatcher, services, projection, stored: undefined })
 })
+
+const stream = (journal: Journal, after: number) =>
+  journal.log.stream(after, (from, until, limit) => journal.events(from, until, limit))
 
 const idle = { type: "session.idle" } as const
 const delta = (text: string): Event.Body => ({ type: "text.delta", generation_id: generation, request: 1, text })
@@ -30,7 +37,7 @@ const follow = (journal: Journal, after = 0) =>
   Effect.gen(function* () {
     const got: Array<string> = []
     const fiber = yield* Effect.forkScoped(
-      Stream.runForEach(journal.stream(after), (event) => Effect.sync(() => void got.push(mark(event)))),
+      Stream.runForEach(stream(journal, after), (event) => Effect.sync(() => void got.push(mark(event)))),
       { startImmediately: true }
     )
     return { got, fiber }
@@ -44,7 +51,7 @@ describe("L-V1 committing", () => {
       yield* journal.commit([{ type: "generation.started", generation_id: generation, ...starts }, { ...idle }])
       assert.strictEqual(journal.sequence, 2)
       assert.strictEqual(journal.projection.active?.id, generation)
-      const events = yield* Stream.runCollect(Stream.take(journal.stream(0), 2))
+      const events = yield* Stream.runCollect(Stream.take(stream(journal, 0), 2))
       assert.deepStrictEqual(
         events.map(({ sequence, session_id, time }) => [session_id, sequence, time]),
         [
@@ -64,7 +71,7 @@ describe("L-V1 committing", () => {
         { ...idle }
       ])
       assert.strictEqual(journal.sequence, 2)
-      const events = yield* Stream.runCollect(Stream.take(journal.stream(0), 2))
+      const events = yield* Stream.runCollect(Stream.take(stream(journal, 0), 2))
       assert.deepStrictEqual(events.map(mark), ["1", "2"])
     })
   )
@@ -89,7 +96,7 @@ describe("L-V2 reading", () => {
     Effect.gen(function* () {
       const journal = yield* make
       yield* journal.commit(many(10_000))
-      const events = yield* Stream.runCollect(Stream.take(journal.stream(1), 9_999))
+      const events = yield* Stream.runCollect(Stream.take(stream(journal, 1), 9_999))
       assert.isTrue(events.every((event, index) => event.sequence === index + 2))
     })
   )
@@ -99,7 +106,7 @@ describe("L-V2 reading", () => {
       const journal = yield* make
       yield* journal.commit(many(3))
       const read: Array<number> = []
-      yield* Stream.runForEach(Stream.take(journal.stream(0), 30), (event) => {
+      yield* Stream.runForEach(Stream.take(stream(journal, 0), 30), (event) => {
         read.push(event.sequence)
         return event.sequence % 3 === 0 ? journal.commit(many(3)) : Effect.void
       })
@@ -116,7 +123,7 @@ describe("L-V2 reading", () => {
       const { got } = yield* follow(journal, 3)
       yield* journal.commit(many(2))
       yield* settle
-      journal.publish(delta("x"))
+      journal.log.publish(delta("x"))
       yield* settle
       yield* journal.commit(many(3))
       yield* settle
@@ -131,7 +138,7 @@ describe("L-V2 reading", () => {
     Effect.gen(function* () {
       const journal = yield* make
       yield* journal.commit(many(2))
-      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(journal.stream(-5), 2))).map(mark), ["1", "2"])
+      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(stream(journal, -5), 2))).map(mark), ["1", "2"])
     })
   )
 })
@@ -142,10 +149,10 @@ describe("L-V1 live events", () => {
       const journal = yield* make
       const { got } = yield* follow(journal)
       yield* journal.commit(many(2))
-      journal.publish(delta("a"))
-      journal.publish(delta("b"))
+      journal.log.publish(delta("a"))
+      journal.log.publish(delta("b"))
       yield* journal.commit(many(1))
-      journal.publish(delta("c"))
+      journal.log.publish(delta("c"))
       yield* settle
       assert.deepStrictEqual(got, ["1", "2", "2.0", "2.1", "3", "3.2"])
     }).pipe(Effect.scoped)
@@ -154,11 +161,11 @@ describe("L-V1 live events", () => {
   it.effect("L-V1 cost nothing and are kept nowhere when nobody reads", () =>
     Effect.gen(function* () {
       const journal = yield* make
-      assert.isFalse(journal.observed)
-      journal.publish(delta("lost"))
+      assert.isFalse(journal.log.observed)
+      journal.log.publish(delta("lost"))
       const { got } = yield* follow(journal)
       yield* settle
-      assert.isTrue(journal.observed)
+      assert.isTrue(journal.log.observed)
       yield* journal.commit(many(1))
       yield* settle
       assert.deepStrictEqual(got, ["1"])
@@ -171,9 +178,9 @@ describe("L-V1 live events", () => {
       const scope = yield* Scope.make()
       yield* Scope.provide(follow(journal), scope)
       yield* settle
-      assert.isTrue(journal.observed)
+      assert.isTrue(journal.log.observed)
       yield* Scope.close(scope, Exit.void)
-      assert.isFalse(journal.observed)
+      assert.isFalse(journal.log.observed)
     })
   )
 
@@ -183,9 +190,9 @@ describe("L-V1 live events", () => {
       const first = yield* follow(journal)
       yield* settle
       yield* journal.commit(many(1))
-      journal.publish(delta("a"))
+      journal.log.publish(delta("a"))
       const second = yield* follow(journal)
-      journal.publish(delta("b"))
+      journal.log.publish(delta("b"))
       yield* settle
       assert.deepStrictEqual(first.got, ["1", "1.0", "1.1"])
       assert.deepStrictEqual(second.got, ["1", "1.1"])
@@ -198,7 +205,7 @@ describe("L-V1 live events", () => {
       const { got } = yield* follow(journal)
       yield* settle
       for (let i = 0; i < 5_000; i++) {
-        journal.publish(delta("x"))
+        journal.log.publish(delta("x"))
         if (i % 1_000 === 0) yield* journal.commit([{ ...idle }])
       }
       yield* settle
@@ -222,7 +229,7 @@ describe("L-V1 live events", () => {
       const { got } = yield* follow(journal)
       yield* settle
       for (let i = 0; i < 1_000; i++) {
-        journal.publish(delta("x"))
+        journal.log.publish(delta("x"))
         if (i % 100 === 99) yield* settle
       }
       assert.deepStrictEqual(
@@ -236,13 +243,13 @@ describe("L-V1 live events", () => {
     Effect.gen(function* () {
       const journal = yield* make
       const stuck = yield* Effect.forkScoped(
-        Stream.runForEach(journal.stream(0), () => Effect.never),
+        Stream.runForEach(stream(journal, 0), () => Effect.never),
         { startImmediately: true }
       )
       const { got } = yield* follow(journal)
       yield* settle
       for (let i = 0; i < 6_000; i++) {
-        journal.publish(delta("x"))
+        journal.log.publish(delta("x"))
         if (i % 100 === 99) yield* settle
       }
       yield* settle
@@ -256,12 +263,12 @@ describe("L-V2 ends", () => {
   it.effect("L-V2 a closed journal ends its readers after everything in it, those that come later too", () =>
     Effect.gen(function* () {
       const journal = yield* make
-      const early = yield* Effect.forkChild(Stream.runCollect(journal.stream(0)), { startImmediately: true })
+      const early = yield* Effect.forkChild(Stream.runCollect(stream(journal, 0)), { startImmediately: true })
       yield* settle
       yield* journal.commit(many(2))
       journal.end("closed")
       assert.deepStrictEqual((yield* Fiber.join(early)).map(mark), ["1", "2"])
-      assert.deepStrictEqual((yield* Stream.runCollect(journal.stream(1))).map(mark), ["2"])
+      assert.deepStrictEqual((yield* Stream.runCollect(stream(journal, 1))).map(mark), ["2"])
     })
   )
 
@@ -272,9 +279,66 @@ describe("L-V2 ends", () => {
       journal.end({ _tag: "OwnerLost" })
       const got: Array<string> = []
       const error = yield* Effect.flip(
-        Stream.runForEach(journal.stream(0), (event) => Effect.sync(() => void got.push(mark(event))))
+        Stream.runForEach(stream(journal, 0), (event) => Effect.sync(() => void got.push(mark(event))))
       )
       assert.deepStrictEqual([got, error.reason._tag, error.sessionId], [["1", "2"], "OwnerLost", id])
+    })
+  )
+})
+
+/** Events 1 to 5, which were there before the log began. */
+const old = Array.from({ length: 5 }, (_, index): Event.SessionEvent => ({
+  type: "session.idle",
+  session_id: id,
+  sequence: index + 1,
+  time: 0
+}))
+
+/** A log that begins after them; what is before `first` has been pruned. */
+const reopened = (first: number) =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
+    const log = new EventLog({ sessionId: id, clock, dispatcher, projection: { sequence: old.length } })
+    log.append({ type: "session.closed", session_id: id, sequence: 6, time: 0 })
+    const past = (after: number, until: number, limit: number) =>
+      Effect.succeed(
+        old.filter(({ sequence }) => sequence >= first && sequence > after && sequence <= until).slice(0, limit)
+      )
+    return (after: number) => log.stream(after, past)
+  })
+
+describe("L-V2 the past", () => {
+  it.effect("L-V2 what is in the store and what is here are one sequence without a seam", () =>
+    Effect.gen(function* () {
+      const read = yield* reopened(1)
+      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(read(0), 6))).map(mark), [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6"
+      ])
+      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(read(3), 3))).map(mark), ["4", "5", "6"])
+      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(read(5), 1))).map(mark), ["6"])
+    })
+  )
+
+  it.effect("L-V2 a start before what was pruned fails typed and says where the events begin", () =>
+    Effect.gen(function* () {
+      const read = yield* reopened(4)
+      const error = yield* Effect.flip(Stream.runDrain(read(1)))
+      assert.deepStrictEqual(error.reason, { _tag: "EventsPruned", first: 4 })
+      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(read(3), 3))).map(mark), ["4", "5", "6"])
+    })
+  )
+
+  it.effect("L-V2 where everything before is gone the same is said", () =>
+    Effect.gen(function* () {
+      const read = yield* reopened(99)
+      const error = yield* Effect.flip(Stream.runDrain(read(0)))
+      assert.deepStrictEqual(error.reason, { _tag: "EventsPruned", first: 6 })
     })
   )
 })

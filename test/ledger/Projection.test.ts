@@ -29,6 +29,9 @@ const fold = (...entries: ReadonlyArray<Entry>) => {
 }
 const session = "ses_fold" as Ids.SessionId
 
+const reportOf = (projection: Projection.Projection, generation: Projection.GenerationState) =>
+  Projection.report(projection, generation, generation.calls)
+
 const accepted = (input: Input.Input, bound: Ids.GenerationId | null = null): Entry => ({
   record: "input",
   input,
@@ -62,7 +65,8 @@ const completed = (request: number, inputTokens = 1, outputTokens = 1): Entry =>
   generation_id: gen,
   request,
   input_ids: [],
-  usage: { inputTokens, outputTokens }
+  usage: { inputTokens, outputTokens },
+  reason: "stop"
 })
 const message = (request: number, text: string): Entry => ({
   type: "assistant.message",
@@ -170,10 +174,10 @@ describe("Projection: generations", () => {
     const generation = projection.generations.get(gen)
     assert.isDefined(generation)
     if (generation === undefined) return
-    assert.isUndefined(Projection.report(projection, generation))
+    assert.isUndefined(generation.ended)
     assert.strictEqual(projection.active, generation)
     apply([finished(gen)])
-    assert.strictEqual(Projection.report(projection, generation)?.outcome, "finished")
+    assert.strictEqual(reportOf(projection, generation)?.outcome, "finished")
     assert.isUndefined(projection.active)
   })
 
@@ -211,7 +215,7 @@ describe("Projection: generations", () => {
       finished(gen)
     )
     const generation = projection.generations.get(gen)
-    const report = generation && Projection.report(projection, generation)
+    const report = generation && reportOf(projection, generation)
     assert.deepStrictEqual([report?.requests, report?.usage], [2, { inputTokens: 30, outputTokens: 5 }])
   })
 
@@ -283,7 +287,7 @@ describe("Projection: calls", () => {
     it(`L-T1 ${event.type} with ${JSON.stringify(expected)} is what the report says`, () => {
       const { projection } = fold(...begun, asked, event, finished(gen))
       const generation = projection.generations.get(gen)
-      const report = generation && Projection.report(projection, generation)
+      const report = generation && reportOf(projection, generation)
       assert.deepStrictEqual(report?.tools, [
         { id: callId, providerId: "a", name: "edit", request: 1, status: expected as never }
       ])

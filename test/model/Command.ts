@@ -41,7 +41,7 @@ export type Command =
   | { readonly do: "tool"; readonly at: number; readonly how: "end" | "fail" | "die" }
   | { readonly do: "tick"; readonly millis: number }
   /** From inside a listener, at the next event of that kind. */
-  | { readonly do: "listen"; readonly on: "request" | "tool" | "end"; readonly then: Command }
+  | { readonly do: "listen"; readonly on: "request" | "tool" | "end"; readonly act: Command }
   | { readonly do: "close" }
 
 /** What the provider makes of the request that is under way. `hang` delivers its parts and then nothing more. */

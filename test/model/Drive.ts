@@ -1,10 +1,10 @@
 /** Runs a sequence against the real engine under a deterministic scheduler, and compares it with the reference at every rest. */
-import { Clock, Context, Effect, Exit, Fiber, Option, Scheduler, Scope, Stream } from "effect"
+import { Clock, Context, Effect, Exit, type Fiber, Option, Scheduler, Scope, Stream } from "effect"
 import {
   Event,
   type Generation,
   type Ids,
-  Input,
+  type Input,
   type LiveSteering,
   type Receipt,
   type Session,
@@ -81,9 +81,7 @@ export class Drive {
     this.#fork = Effect.runForkWith(context)
     this.session = wrap(this.do(Effect.provideService(open, Scope.Scope, this.#scope)))
     this.#steering = this.session.capability("live.steering")
-    this.#fork(
-      Stream.runForEach(journalled(this.session.events()), (event) => Effect.sync(() => this.#record(event)))
-    )
+    this.#fork(Stream.runForEach(journalled(this.session.events()), (event) => Effect.sync(() => this.#record(event))))
     this.scheduler.drain()
   }
 
@@ -192,13 +190,18 @@ export class Drive {
       case "text":
         return { anchor, input: { ...input, text: `${input.text}!` } }
       case "intent":
-        return { anchor: null, input: { ...input, intent: input.intent === "collect" ? "follow-up" : "collect" } as const }
+        return {
+          anchor: null,
+          input: { ...input, intent: input.intent === "collect" ? "follow-up" : "collect" } as const
+        }
       case "scope":
         return { anchor, input: { ...input, scope: [...(input.scope ?? []), "look", "x"] } }
       case "route":
         return { anchor, input: { ...input, route: `${input.route ?? ""}x` } }
       case "anchor":
-        return input.intent === "steer" ? { input, anchor: anchor === null ? this.#liveOr("gen_never") : null } : undefined
+        return input.intent === "steer"
+          ? { input, anchor: anchor === null ? this.#liveOr("gen_never") : null }
+          : undefined
     }
   }
 
@@ -222,7 +225,7 @@ export class Drive {
     }
   }
 
-  #listen({ on, then }: Extract<Command, { readonly do: "listen" }>): void {
+  #listen({ on, act }: Extract<Command, { readonly do: "listen" }>): void {
     if (this.#listening || this.#closing !== undefined) return
     this.#listening = true
     const meant = (event: Event.SessionEvent) =>
@@ -231,7 +234,7 @@ export class Drive {
       Stream.filter(meant),
       Stream.take(1),
       Stream.runForEach(() =>
-        Effect.map(this.#operation(then), (answered) => {
+        Effect.map(this.#operation(act), (answered) => {
           this.#listening = false
           this.listened.push(answered)
         })

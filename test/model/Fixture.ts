@@ -1,7 +1,7 @@
 /** A provider and tools that do nothing until they are told to: no timers, no promises. */
 import { Context, Deferred, Effect, Layer, Option, Schema, Stream } from "effect"
 import { AiError, LanguageModel, Tool, Toolkit } from "effect/ai"
-import { ToolPolicy, ToolReconciler } from "../../src/index.ts"
+import { ToolPolicy, type ToolReconciler } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { ToolProblem } from "../support/harness.ts"
 import type { Answer, CallSpec } from "./Command.ts"

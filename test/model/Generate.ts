@@ -39,7 +39,8 @@ const setting = ({ below, chance, one }: Draw): Setting => ({
 })
 
 const which = ({ chance, one }: Draw): Which => (chance(0.85) ? "live" : one("ended", "never"))
-const scope = ({ one }: Draw): Scope | undefined => one<Scope | undefined>(undefined, undefined, [], ["edit"], ["look", "send"])
+const scope = ({ one }: Draw): Scope | undefined =>
+  one<Scope | undefined>(undefined, undefined, [], ["edit"], ["look", "send"])
 
 const scoped = (draw: Draw) => {
   const drawn = scope(draw)
@@ -115,19 +116,24 @@ const operation = (draw: Draw, model: Model, id: string): Command => {
   if (kind < 22) return { do: "decide", allow: draw.chance(0.6), at: draw.below(4) }
   if (kind < 23) return { do: "withdraw", id: model.queue[0] ?? known(draw, model) }
   const waits = model.queue.find((each) => model.known.get(each)?.input.intent === "follow-up")
-  return { do: "promote", id: draw.chance(0.8) ? (waits ?? known(draw, model)) : known(draw, model), which: which(draw), as: id }
+  return {
+    do: "promote",
+    id: draw.chance(0.8) ? (waits ?? known(draw, model)) : known(draw, model),
+    which: which(draw),
+    as: id
+  }
 }
 
 const listen = (draw: Draw, model: Model, id: string): Command => {
   const on = draw.one("request", "tool", "end")
   // At an end the next generation may begin before the listener is heard: only a prompt fares the same either way.
-  const then: Command =
+  const act: Command =
     on === "end"
       ? { do: "submit", input: { id, intent: "prompt", text: `${id} begins` } }
       : draw.chance(0.05)
         ? { do: "close" }
         : operation(draw, model, id)
-  return { do: "listen", on, then }
+  return { do: "listen", on, act }
 }
 
 const next = (draw: Draw, model: Model, id: string): Command => {
@@ -164,7 +170,7 @@ export const generate = (seed: number): Sequence => {
 /** Leaves out commands as long as what is left still disagrees, until none can be left out. */
 export const shrink = (sequence: Sequence, disagrees: (sequence: Sequence) => boolean): Sequence => {
   let { commands } = sequence
-  for (let size = commands.length; size >= 1; ) {
+  for (let size = commands.length; size >= 1;) {
     let at = 0
     let removed = false
     while (at < commands.length) {

@@ -88,7 +88,7 @@ export interface Model {
   now: number
   /** How often each kind of event has happened, for listeners. */
   readonly happened: { request: number; tool: number; end: number }
-  listener: { readonly on: "request" | "tool" | "end"; readonly from: number; readonly then: Command } | undefined
+  listener: { readonly on: "request" | "tool" | "end"; readonly from: number; readonly act: Command } | undefined
 }
 
 export const make = (setting: Setting): Model => ({

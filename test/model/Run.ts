@@ -1,6 +1,14 @@
 /** Runs generated sequences through engine and reference, and gives the first disagreement as a minimal replay. */
 import { Context, Deferred, Duration, Effect, Layer, Random, Schedule } from "effect"
-import { Agent, AgentRuntime, Limits, type Session, ToolPolicy, ToolReconciler, Uncancellable } from "../../src/index.ts"
+import {
+  Agent,
+  AgentRuntime,
+  Limits,
+  type Session,
+  ToolPolicy,
+  ToolReconciler,
+  Uncancellable
+} from "../../src/index.ts"
 import { generator } from "../../src/testing/internal/schedule.ts"
 import * as Truth from "../support/truth.ts"
 import { type Command, describe, grace, retries, retryDelay, type Sequence } from "./Command.ts"
@@ -28,13 +36,14 @@ export interface Bench {
 
 export const makeBench: Effect.Effect<Bench> = Effect.gen(function* () {
   const provider = yield* makeProvider
-  const services = yield* Effect.scoped(
-    Layer.build(Layer.mergeAll(provider.layer, handlers, AgentRuntime.layerMemory))
-  )
+  const services = yield* Effect.scoped(Layer.build(Layer.mergeAll(provider.layer, handlers, AgentRuntime.layerMemory)))
   const defaults = yield* Limits.Limits
   const counts = new Map<string, number>()
   const count = (what: string) => void counts.set(what, (counts.get(what) ?? 0) + 1)
-  return { counts, run: (sequence, wrap = (session) => session) => runOne(provider, services, defaults, sequence, wrap, count) }
+  return {
+    counts,
+    run: (sequence, wrap = (session) => session) => runOne(provider, services, defaults, sequence, wrap, count)
+  }
 })
 
 type Services = Layer.Success<typeof handlers> | AgentRuntime.AgentRuntime | Layer.Success<Provider["layer"]>
@@ -146,13 +155,16 @@ const together = (
   const { model } = stepped
   found.push(...told(drive, before, stepped.expected, answered))
   if ((stepped.listened === undefined) !== (drive.listened.length === 0) || more.length > 0) {
-    found.push(`a listener ran ${drive.listened.length} times, which should have run ${stepped.listened ? "once" : "not"}`)
+    found.push(
+      `a listener ran ${drive.listened.length} times, which should have run ${stepped.listened ? "once" : "not"}`
+    )
   } else if (stepped.listened !== undefined) {
     found.push(...told(drive, model, stepped.listened, listened).map((each) => `inside the listener: ${each}`))
   }
   found.push(...stands(drive, model))
   for (const gen of model.gens) {
-    if (gen.ended !== undefined && before.gens[gen.n - 1]?.ended === undefined) found.push(...reported(drive, model, gen.n))
+    if (gen.ended !== undefined && before.gens[gen.n - 1]?.ended === undefined)
+      found.push(...reported(drive, model, gen.n))
   }
   return { model, found }
 }

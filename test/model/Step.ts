@@ -37,7 +37,7 @@ export const step = (before: Model, command: Command, seen?: Seen, inside?: Seen
   // Every event a listener may wait for is followed by a rest or commutes with what its operation does, so it is the same to
   // perform the operation afterwards.
   model.listener = undefined
-  const listened = perform(model, listener.then, inside)
+  const listened = perform(model, listener.act, inside)
   return { model, expected, listened }
 }
 
@@ -92,7 +92,7 @@ const apply = (model: Model, command: Command, seen: Seen | undefined): Expected
       return nothing
     case "listen":
       if (model.listener === undefined && !model.closed) {
-        model.listener = { on: command.on, from: model.happened[command.on], then: command.then }
+        model.listener = { on: command.on, from: model.happened[command.on], act: command.act }
       }
       return nothing
     case "close":
@@ -158,7 +158,9 @@ const submit = (model: Model, input: Submission, anchor: number | null, derivedF
   if (join && setting.steering === "unavailable") return refused("unavailable")
   const full = [
     ...(model.known.size >= setting.identities ? ["identities-exhausted"] : []),
-    ...((join ? live.pending.length >= setting.pendingSteering : model.queue.length + model.turns.length >= setting.queued)
+    ...((
+      join ? live.pending.length >= setting.pendingSteering : model.queue.length + model.turns.length >= setting.queued
+    )
       ? ["queue-full"]
       : [])
   ]
@@ -288,16 +290,14 @@ const promote = (model: Model, id: string, n: number, as: string): Expected => {
 /** Calls as they were asked for; a repeat of an id is answered and never run. */
 const callsOf = (gen: Gen, how: Answer): ReadonlyArray<Call> => {
   const specs = "calls" in how ? how.calls : []
-  const made = specs.map(
-    ({ path, tool }, index): Call => ({
-      key: `${gen.n}.${gen.requests}.${index + 1}`,
-      providerId: `c${gen.n}.${gen.requests}.${index + 1}`,
-      tool,
-      path,
-      state: "waiting",
-      status: "requested"
-    })
-  )
+  const made = specs.map(({ path, tool }, index): Call => ({
+    key: `${gen.n}.${gen.requests}.${index + 1}`,
+    providerId: `c${gen.n}.${gen.requests}.${index + 1}`,
+    tool,
+    path,
+    state: "waiting",
+    status: "requested"
+  }))
   const [first] = made
   if (!("repeats" in how) || first === undefined) return made
   const key = `${gen.n}.${gen.requests}.${made.length + 1}`
@@ -360,11 +360,7 @@ export const running = (model: Model, at: number): Call | undefined => {
   return calls[at % Math.max(1, calls.length)]
 }
 
-const tool = (
-  model: Model,
-  { at, how }: Extract<Command, { readonly do: "tool" }>,
-  seen: Seen | undefined
-): void => {
+const tool = (model: Model, { at, how }: Extract<Command, { readonly do: "tool" }>, seen: Seen | undefined): void => {
   const call = running(model, at)
   if (call === undefined) return
   // Free: a call that ends within its grace time was interrupted (T7) and yet has a result (T8); either is true of it.

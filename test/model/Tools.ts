@@ -91,7 +91,8 @@ const pass = (model: Model, gen: Gen, batch: ReadonlyArray<Call>, seen: Seen | u
     const corrected = model.setting.onCorrection === "withhold" || !waits
     const ids = corrected ? correcting(model, gen, call.tool) : []
     const scoped =
-      call.state !== "asking" && model.pauses.some((pause) => pause.scope !== undefined && affects(pause.scope, call.tool))
+      call.state !== "asking" &&
+      model.pauses.some((pause) => pause.scope !== undefined && affects(pause.scope, call.tool))
     const reasons = [...(ids.length > 0 ? [`steering ${ids.join()}`] : []), ...(scoped ? ["paused"] : [])]
     const launchable = free > 0 && !allPaused(model) && call.state !== "asking"
     // A question that waits is withdrawn by a correction at once (L-T13).

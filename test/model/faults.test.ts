@@ -8,6 +8,7 @@ import type * as GateModule from "../../src/engine/Gate.ts"
 import type * as ToolDecisionModule from "../../src/engine/ToolDecision.ts"
 import type { Receipt, Session } from "../../src/index.ts"
 import type * as SubmissionModule from "../../src/runtime/Submission.ts"
+import * as Scenarios from "../support/scenarios.ts"
 import { generate } from "./Generate.ts"
 import { type Bench, makeBench, type Wrap } from "./Run.ts"
 
@@ -44,7 +45,7 @@ vi.mock("../../src/boundary/Inbox.ts", async (original) => {
         return { _tag: "Start", inputIds: projection.queue.slice(0, 1) }
       }
       if (planted.fault === "every collect is compatible" && projection.turns.length === 0) {
-        const collects = projection.queue.findIndex((id) => projection.inputs.get(id)?.input.intent !== "collect")
+        const collects = projection.queue.findIndex((id) => projection.inputs.get(id)?.intent !== "collect")
         const leading = projection.queue.slice(0, collects < 0 ? limits.collectCap : collects)
         if (leading.length > 0) return { _tag: "Start", inputIds: leading }
       }
@@ -169,6 +170,22 @@ const found = (bench: Bench, most: number, fault: string, wrap?: Wrap): number |
   }
   return undefined
 }
+
+describe("the explorer finds a planted fault", () => {
+  it.live(
+    "L-E2 closes with something pending",
+    () =>
+      Effect.gen(function* () {
+        planted.fault = "closes with something pending"
+        const shape: Scenarios.Shape = { name: "end", actions: ["steer"], responses: [], checkpoint: true }
+        const { violation } = yield* Scenarios.explore(shape, { seed: 1, random: 0 })
+        planted.fault = "none"
+        assert.lengthOf(violation?.schedule ?? [], 1)
+        assert.match(violation?.violations.join() ?? "", /L-E2 s1 was accepted and stranded/)
+      }),
+    60_000
+  )
+})
 
 describe("the reference finds a planted fault", () => {
   const most = 1000

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { makeBench, report, search } from "./Run.ts"
 
 const seed = 1
-const sequences = Number(process.env["SEQUENCES"] ?? 10_000)
+const sequences = 10_000
 
 describe("the engine and the reference", () => {
   it.live(

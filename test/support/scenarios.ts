@@ -195,7 +195,9 @@ const scenario = (
             )
           )
         )
-      const ofQueue = (use: (open: Session.Session, id: Ids.InputId, live: Ids.GenerationId) => Effect.Effect<unknown>) =>
+      const ofQueue = (
+        use: (open: Session.Session, id: Ids.InputId, live: Ids.GenerationId) => Effect.Effect<unknown>
+      ) =>
         live((open, id) =>
           Effect.flatMap(open.status, ({ queuedInputIds: [head] }) =>
             head === undefined ? Effect.void : use(open, head, id)
@@ -213,7 +215,8 @@ const scenario = (
         collect: () => submit((id) => Input.collect("some time", { id })),
         prompt: () => submit((id) => Input.prompt("another", { id })),
         pause: () => live((open) => open.pause()),
-        pauseEdit: () => live((open) => open.pause({ scope: ToolScope.tools("edit"), until: ResumeCondition.signal("go") })),
+        pauseEdit: () =>
+          live((open) => open.pause({ scope: ToolScope.tools("edit"), until: ResumeCondition.signal("go") })),
         resume: () => live((open) => Effect.andThen(open.resume(), open.resume("go"))),
         allow: () => decide(true),
         deny: () => decide(false),
@@ -230,8 +233,7 @@ const scenario = (
           )
         },
         // From inside its handler a listener steers whenever a request starts, and stops the run once it has made too many.
-        listener: () =>
-          read((event) => (event.type === "request.started" && event.request < 3 ? steer() : Effect.void))
+        listener: () => read((event) => (event.type === "request.started" && event.request < 3 ? steer() : Effect.void))
       }
       const scope = Scope.makeUnsafe()
       const main = Effect.gen(function* () {
@@ -351,11 +353,7 @@ export const explore = (shape: Shape, options: Interleavings.Options): Effect.Ef
   })
 
 /** Runs one schedule of a shape again, and shows the session as it came to rest. */
-export const replay = (
-  shape: Shape,
-  json: string,
-  show: (rest: Rest) => void
-): Effect.Effect<Interleavings.Replayed> =>
+export const replay = (shape: Shape, json: string, show: (rest: Rest) => void): Effect.Effect<Interleavings.Replayed> =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel.make(script(shape), { direct: true })
     return yield* Interleavings.replay(scenario(shape, model, show), json).pipe(

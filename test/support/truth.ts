@@ -69,23 +69,36 @@ export const lies = ({ context, events, receipts }: Told): Array<string> => {
 }
 
 /**
- * What began, by the provider's call id, is what `tool.started` says, in order (L-T1). Only a call interrupted between its start and its handler's first
- * own step may be missing.
+ * What began, by the provider's call id, is what `tool.started` says, in order where no two calls ran at once (L-T1). Only a call
+ * interrupted between its start and its handler's first own step may be missing.
  */
 export const toolLies = ({ events }: Told, began: ReadonlyArray<string>): Array<string> => {
   const bad: Array<string> = []
   const interrupted = new Set(events.flatMap((event) => (event.type === "tool.interrupted" ? [event.call_id] : [])))
-  let index = 0
+  const left = [...began]
+  const overlap = overlaps(events)
   for (const event of events) {
     if (event.type !== "tool.started") continue
-    if (began[index] === event.provider_call_id) index++
+    const at = left.indexOf(event.provider_call_id)
+    if (at === 0 || (at > 0 && overlap)) left.splice(at, 1)
     else if (!interrupted.has(event.call_id)) bad.push(`L-T1 ${event.tool} is started and did not begin`)
   }
-  if (index < began.length) bad.push(`L-T1 ${began.slice(index).join()} began and is not started`)
+  if (left.length > 0) bad.push(`L-T1 ${left.join()} began and is not started`)
   for (const [id, story] of stories(events)) {
     if (!wellTold.has(story.replace("?", ""))) bad.push(`L-T1 call ${id} went ${story}`)
   }
   return bad
+}
+
+/** Whether two calls ever ran at once. */
+const overlaps = (events: ReadonlyArray<Event.SessionEvent>): boolean => {
+  const ended = new Set<string>()
+  const started = new Set<string>()
+  return events.some((event) => {
+    if (event.type === "tool.started") started.add(event.call_id)
+    else if (isToolEnd(event) && started.has(event.call_id)) ended.add(event.call_id)
+    return started.size - ended.size > 1
+  })
 }
 
 type ToolEnd = Extract<
@@ -146,7 +159,8 @@ export const controlLies = ({ events }: Told, accepted: ReadonlyArray<Control>):
     const end = mine.find(Event.isTerminal)
     if (end?.type !== wanted) bad.push(`L-C5 ${asked.type} was accepted and came to ${end?.type}`)
     for (const event of mine) {
-      const starts = event.type === "request.started" || event.type === "tool.started" || event.type === "tools.admitted"
+      const starts =
+        event.type === "request.started" || event.type === "tool.started" || event.type === "tools.admitted"
       if (starts && event.sequence > asked.sequence) bad.push(`L-C5 ${event.type} after ${asked.type}`)
       if (event.type === "steering.accepted" && event.sequence > asked.sequence) {
         bad.push(`L-C5 ${event.input_id} was admitted after ${asked.type}`)
@@ -162,7 +176,8 @@ export const pauseLies = ({ events }: Told): Array<string> => {
   const running = new Map<string, string>()
   const effective = new Map<number, ReadonlyArray<string> | undefined>()
   let requesting = false
-  const affected = (scope: ReadonlyArray<string> | undefined, tool: string) => scope === undefined || scope.includes(tool)
+  const affected = (scope: ReadonlyArray<string> | undefined, tool: string) =>
+    scope === undefined || scope.includes(tool)
   for (const event of events) {
     if (event.type === "pause.effective") {
       const scope = event.scope?.tools
@@ -173,7 +188,8 @@ export const pauseLies = ({ events }: Told): Array<string> => {
     if (event.type === "pause.ended") effective.delete(event.requested)
     if (event.type === "tool.started") {
       running.set(event.call_id, event.tool)
-      if ([...effective.values()].some((scope) => affected(scope, event.tool))) bad.push("L-C2 a call started in a pause")
+      if ([...effective.values()].some((scope) => affected(scope, event.tool)))
+        bad.push("L-C2 a call started in a pause")
     }
     if (isToolEnd(event)) running.delete(event.call_id)
     if (event.type === "request.started" || event.type === "generation.started") {
@@ -199,7 +215,8 @@ export const requestLies = ({ events, receipts }: Told): Array<string> => {
     if (first?.type === "request.started" && (first.request !== request || first.generation_id !== generationId)) {
       bad.push(`L-D2 ${inputId} was first carried by ${first.request} and its receipt says ${request}`)
     }
-    if (first === undefined && request !== undefined) bad.push(`L-D2 ${inputId} was carried by no request, not ${request}`)
+    if (first === undefined && request !== undefined)
+      bad.push(`L-D2 ${inputId} was carried by no request, not ${request}`)
     const [delivered] = of("input.delivered")
     if (first !== undefined && (delivered === undefined || delivered.sequence > first.sequence)) {
       bad.push(`L-B5 ${inputId} was carried before it was delivered`)

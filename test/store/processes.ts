@@ -1,0 +1,35 @@
+/** Owners in processes of their own, spoken to a line at a time. */
+import { Effect, type Scope } from "effect"
+import { spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+
+export interface Owner {
+  /** What it says next. */
+  readonly says: Effect.Effect<string>
+  /** Tells it to append, and waits for what it says. */
+  readonly append: Effect.Effect<string>
+}
+
+const program = fileURLToPath(new URL("owner.ts", import.meta.url))
+
+/** Starts an owner; it ends with the scope. */
+export const owner = (...args: ReadonlyArray<string>): Effect.Effect<Owner, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() => spawn(process.execPath, [program, ...args], { stdio: ["pipe", "pipe", "inherit"] })),
+      (child) =>
+        Effect.callback<void>((resume) => {
+          if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
+          child.once("exit", () => resume(Effect.void))
+          child.stdin.end()
+        })
+    )
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    const says = Effect.map(
+      Effect.promise(() => lines.next()),
+      (line) => (line.done === true ? "(ended)" : line.value)
+    )
+    const tell = Effect.sync(() => void child.stdin.write("append\n"))
+    return { says, append: Effect.andThen(tell, says) }
+  })
