@@ -257,7 +257,7 @@ const launch = (engine: Engine, live: Run, request: number, call: Call): void =>
   const handler = engine.tools.run(tool, call.decoded, call.providerId, (result) =>
     engine.journal.log.publish({ type: "tool.progress", ...keys(live, request, call), result })
   )
-  const fiber = Effect.runForkWith(engine.services)(handler)
+  const fiber = Effect.runForkWith(engine.tools.contextOf(tool))(handler)
   call.fiber = fiber
   fiber.addObserver((exit) => {
     call.exit = exit

@@ -29,6 +29,7 @@ type Coder = (u: unknown) => Effect.Effect<unknown, Schema.SchemaError>
 
 interface Codec {
   readonly handler: Tool.Handler<string>
+  readonly context: Context.Context<never>
   readonly decode: Coder
   readonly encodeSuccess: Coder
   readonly encodeFailure: Coder
@@ -61,6 +62,11 @@ export class ToolRunner {
     )
   }
 
+  /** What a handler runs with: what its own layer was given, under what `open` was given. */
+  contextOf(tool: Tool.Any): Context.Context<never> {
+    return this.#codec(tool).context
+  }
+
   /** Runs the handler to its end. A failure, a defect and a forbidden result are outcomes, not errors (L-T6). */
   run(
     tool: Tool.Any,
@@ -74,11 +80,11 @@ export class ToolRunner {
         Effect.map(Effect.exit(codec.encodeSuccess(result)), (exit) => {
           if (Exit.isSuccess(exit)) progress(toJson(exit.value))
         })
-      const handled = Effect.provideContext(
-        codec.handler.handler(params, { toolCallId: providerId, preliminary }),
-        // Handlers get what their own layer gave them, under what `open` was given.
-        Context.merge(codec.handler.context, this.#services)
-      )
+      // The handler's type says that it needs nothing: what it needs is in `contextOf`.
+      const handled: Effect.Effect<unknown, unknown> = codec.handler.handler(params, {
+        toolCallId: providerId,
+        preliminary
+      })
       return Effect.flatMap(Effect.exit(handled), (exit) =>
         Exit.isSuccess(exit) ? this.#success(tool, codec, exit.value) : this.#failure(tool, codec, exit.cause)
       )
@@ -134,13 +140,20 @@ export class ToolRunner {
     if (known !== undefined) return known
     const handler = this.#services.mapUnsafe.get(tool.id)
     if (!isHandler(handler)) throw new Error(`tool ${tool.name} has no handler in the layer that open was given`)
+    const context = Context.merge(handler.context, this.#services)
     const coded =
       (coder: (u: unknown) => Effect.Effect<unknown, Schema.SchemaError, unknown>): Coder =>
-      (u) =>
-        Effect.provideContext(coder(u), Context.merge(handler.context, this.#services) as Context.Context<unknown>)
+      (u) => {
+        const done = coder(u)
+        // Most schemas need nothing and are done at once; the others find what they need in what `open` was given.
+        return Exit.isExit(done)
+          ? (done as Exit.Exit<unknown, Schema.SchemaError>)
+          : Effect.provideContext(done, context as Context.Context<unknown>)
+      }
     const parameters: unknown = tool.parametersSchema
     const codec: Codec = {
       handler,
+      context,
       decode: Schema.isSchema(parameters)
         ? coded(Schema.decodeUnknownEffect(parameters as Schema.Top))
         : (u) => Effect.succeed(u),
