@@ -16,6 +16,7 @@ import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import * as Projection from "../ledger/Projection.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
+import * as Transcript from "./Transcript.ts"
 
 /** @category models @since 0.1.0 */
 export type Closing = Admission.Closing
@@ -151,10 +152,13 @@ export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idl
     cause: end.cause,
     ...(end.error === undefined ? undefined : { error: end.error })
   })
-  const notice = noticeOf(run, end)
+  const notice = delivered.length === 0 ? undefined : noticeOf(run, end)
   if (notice !== undefined) {
     if (engine.context === undefined) entries.push({ record: "message", generation_id: run.id, message: notice })
-    else yield* Supervised.within(append(engine.context, notice), engine.grace)
+    // Behind calls that are still unanswered a notice would make the conversation invalid for good.
+    else if ((yield* Transcript.settleDebt(engine, (effect) => effect)) === undefined) {
+      yield* Supervised.within(append(engine.context, notice), engine.grace)
+    }
   }
   if (idle()) entries.push({ type: "session.idle" })
   return yield* journal.commit(entries)
@@ -169,7 +173,7 @@ const notices: Record<Exclude<Outcome, "finished">, string> = {
 
 /** What the next generation is told of one that did not finish (L-R3). */
 const noticeOf = (run: Run, end: Closing): Prompt.UserMessage | undefined => {
-  if (end.outcome === "finished" || run.state.request === 0) return undefined
+  if (end.outcome === "finished") return undefined
   const lines = [`[Notice from the runtime] ${notices[end.outcome]}.`]
   if (end.error !== undefined) lines.push(`Error: ${end.error.message}.`)
   for (const call of run.state.calls.values()) {

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import type { Context, Duration } from "effect"
-import type { LanguageModel, ResponseIdTracker, Toolkit } from "effect/ai"
+import type { LanguageModel, Prompt, ResponseIdTracker, Toolkit } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import type * as ContextStore from "../boundary/ContextStore.ts"
 import type { Agent, Tools } from "../domain/Agent.ts"
@@ -37,6 +37,8 @@ export interface Engine {
   readonly preparation: ContextPreparation.Service
   readonly limits: Limits
   readonly grace: Duration.Duration
+  /** Tool results that the host's context has not taken yet: they go in before anything else does (L-T2). */
+  readonly debt: { message: Prompt.ToolMessage | undefined }
   /** Called when work has come to rest: a pause that waited for it may take effect. */
   readonly rested: () => void
 }
@@ -56,6 +58,10 @@ export interface Run {
   carriedFirst: ReadonlyArray<Ids.InputId>
   /** The inputs that the request now under way carries and no completed one has (L-F7). */
   carrying: ReadonlyArray<Ids.InputId>
+  /** The messages of the newest request. */
+  sent: ReadonlyArray<Prompt.Message>
+  /** Whether the newest request carried something else than the conversation as it is. */
+  altered: boolean
   /** The inputs already reported as not carried (L-P1). */
   readonly notCarried: Set<Ids.InputId>
   /** Calls whose handlers run, with their tools' names. */
@@ -72,6 +78,8 @@ export const makeRun = (state: GenerationState, admission: Admission.Admission):
   phase: { _tag: "Starting" },
   carriedFirst: [],
   carrying: [],
+  sent: [],
+  altered: false,
   notCarried: new Set(),
   running: new Map(),
   asking: new Map()

@@ -6,19 +6,18 @@
  * @since 0.1.0
  */
 import { Clock, Duration, Effect, Exit, Queue, Schedule } from "effect"
-import { type AiError, Prompt, type Response } from "effect/ai"
+import type { AiError, Response } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
-import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import * as Checkpointer from "./Checkpointer.ts"
-import * as ContextPreparation from "./ContextPreparation.ts"
 import * as Ending from "./Ending.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
 import * as Gate from "./Gate.ts"
+import * as Outgoing from "./Outgoing.ts"
 import * as Request from "./Request.ts"
 import type { Gathered } from "./Response.ts"
 import * as ToolBatch from "./ToolBatch.ts"
@@ -140,6 +139,8 @@ const gate = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Re
 const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: boolean, restore: Restore) {
   live.phase = { _tag: "Delivering" }
   const { context, grace, journal } = engine
+  const owed = yield* Transcript.settleDebt(engine, restore)
+  if (owed !== undefined) return yield* contextFailed(engine, live, owed)
   const target: Delivery.Target = {
     generationId: live.id,
     journal,
@@ -178,117 +179,20 @@ const initial = (engine: Engine, live: Run): ReadonlyArray<Delivery.Item> => {
   return head.intent === "collect" ? [[head, ...rest]] : inputs.map(alone)
 }
 
-/** What this request is the first to carry (L-B5). */
-const uncarried = (engine: Engine, live: Run): ReadonlyArray<Ids.InputId> => {
-  const ids: Array<Ids.InputId> = []
-  for (const id of live.state.uncompleted) {
-    const status = engine.journal.projection.inputs.get(id)?.status
-    if (status?._tag === "Delivered" && status.request === undefined) ids.push(id)
-  }
-  return ids
-}
-
 const request = Effect.fnUntraced(function* (engine: Engine, live: Run, continues: boolean, restore: Restore) {
-  const conversation = yield* Transcript.read(engine, restore)
-  if (conversation._tag !== "Ended") {
-    yield* Ending.interrupted(engine, live)
-    return undefined
-  }
-  if (Exit.isFailure(conversation.exit)) {
-    const message = `the context store could not be read: ${describe(conversation.exit.cause)}`
-    yield* Ending.close(engine, live, Ending.failed({ kind: "context", message }))
-    return undefined
-  }
-  const number = live.state.request + 1
-  const fresh = uncarried(engine, live)
-  const messages = yield* prepare(engine, live, conversation.exit.value, fresh, continues, restore)
+  const outgoing = yield* Outgoing.make(engine, live, continues, restore)
   // Looked at in the step that commits the request: what has ended starts nothing more (L-C5).
-  if (messages === undefined || closing(live) !== undefined) return undefined
-  live.phase = { _tag: "Requesting", request: number }
-  const started: Array<Entry> = []
-  // A host's context, and a host's preparation, may lack what was written: what is carried is looked up, not assumed (L-D2).
-  live.carrying = [...live.state.uncompleted]
-  live.carriedFirst = fresh
-  if (live.carrying.length > 0 && (messages !== conversation.exit.value || engine.context !== undefined)) {
-    const present = ContextPreparation.carried(messages)
-    live.carrying = live.carrying.filter((id) => present.has(id))
-    live.carriedFirst = fresh.filter((id) => present.has(id))
-    if (messages !== conversation.exit.value) started.push(...notCarried(live, fresh, present, number))
-  }
-  yield* engine.journal.commit([
-    { type: "request.started", generation_id: live.id, request: number, input_ids: live.carriedFirst },
-    ...started
-  ])
-  return yield* Request.send(engine, live, number, messages, restore)
-})
-
-/** What preparation dropped is said once, for the first request that lacks it, and never claimed as carried (L-P1). */
-const notCarried = (
-  live: Run,
-  fresh: ReadonlyArray<Ids.InputId>,
-  present: ReadonlySet<Ids.InputId>,
-  number: number
-): ReadonlyArray<Entry> =>
-  fresh
-    .filter((id) => !present.has(id) && !live.notCarried.has(id))
-    .map((id): Entry => {
-      live.notCarried.add(id)
-      return {
-        type: "steering.not_carried",
-        generation_id: live.id,
-        input_id: id,
-        target_generation_id: live.id,
-        reason: "dropped-by-preparation",
-        cause: "preparation",
-        request: number
-      }
-    })
-
-/** The messages to send: the conversation, or what the host's preparation made of it, once that is found sendable. */
-const prepare = Effect.fnUntraced(function* (
-  engine: Engine,
-  live: Run,
-  messages: ReadonlyArray<Prompt.Message>,
-  fresh: ReadonlyArray<Ids.InputId>,
-  continues: boolean,
-  restore: Restore
-) {
-  if (engine.preparation === ContextPreparation.identity) return messages
+  if (outgoing === undefined || closing(live) !== undefined) return undefined
   const number = live.state.request + 1
-  live.phase = { _tag: "Preparing", request: number }
-  const prompt = Prompt.fromMessages([...messages])
-  const info = {
-    sessionId: engine.journal.sessionId,
-    generationId: live.id,
-    request: number,
-    uncarried: fresh
-  }
-  const prepared = yield* Supervised.run(
-    Effect.suspend(() => engine.preparation(prompt, info)),
-    restore,
-    engine.grace
-  )
-  if (prepared._tag !== "Ended") {
-    yield* Ending.interrupted(engine, live)
-    return undefined
-  }
-  if (Exit.isFailure(prepared.exit)) {
-    const message = `the context preparation failed: ${describe(prepared.exit.cause)}`
-    yield* Ending.close(engine, live, Ending.failed({ kind: "preparation", message }))
-    return undefined
-  }
-  if (prepared.exit.value === prompt) return messages
-  const { content } = prepared.exit.value
-  const [initial] = live.state.initialInputIds
-  const fault = ContextPreparation.fault(content, initial === undefined ? [] : [initial], continues)
-  if (fault !== undefined) {
-    const message = `the context preparation gave a prompt that cannot be sent: ${fault}`
-    yield* Ending.close(engine, live, Ending.failed({ kind: "invalid-prompt", message }))
-    return undefined
-  }
-  // The provider's memory of a response is of the prefix it was sent, and this may be another (L-P4).
-  engine.tracker?.clearUnsafe()
-  return content
+  live.phase = { _tag: "Requesting", request: number }
+  live.carrying = outgoing.carrying
+  live.carriedFirst = outgoing.carriedFirst
+  live.sent = outgoing.messages
+  yield* engine.journal.commit([
+    { type: "request.started", generation_id: live.id, request: number, input_ids: outgoing.carriedFirst },
+    ...outgoing.dropped
+  ])
+  return yield* Request.send(engine, live, number, outgoing.messages, restore)
 })
 
 const complete = Effect.fnUntraced(function* (
@@ -322,7 +226,17 @@ const complete = Effect.fnUntraced(function* (
   }
   entries.push(...requested.entries)
   const fault = yield* Transcript.append(engine, live, entries, gathered.message, restore)
-  if (fault !== undefined) return yield* contextFailed(engine, live, fault)
+  if (fault !== undefined) {
+    yield* contextFailed(engine, live, fault)
+    return yield* ToolBatch.refuse(
+      engine,
+      live,
+      number,
+      requested.calls,
+      { _tag: "NotStarted", reason: "failed" },
+      restore
+    )
+  }
   if (gathered.calls.length > 0) {
     live.phase = { _tag: "RunningTools", request: number }
     const refusal = refusalOf(engine, live, reason)
@@ -415,10 +329,11 @@ const abandon = Effect.fnUntraced(function* (
     gathered.text.trim() === ""
       ? []
       : [{ type: "assistant.message", generation_id: live.id, request: number, text: gathered.text }]
-  yield* Transcript.append(engine, live, [...entries, ...said, ...requested.entries], gathered.message, restore)
-  if (requested.calls.length > 0) {
-    yield* ToolBatch.run(engine, live, number, requested.calls, notStartedBy(end), restore)
-  }
+  const journalled = [...entries, ...said, ...requested.entries]
+  const fault = yield* Transcript.append(engine, live, journalled, gathered.message, restore)
+  if (requested.calls.length === 0) return
+  if (fault !== undefined) yield* ToolBatch.refuse(engine, live, number, requested.calls, notStartedBy(end), restore)
+  else yield* ToolBatch.run(engine, live, number, requested.calls, notStartedBy(end), restore)
 })
 
 type Backoff = (error: AiError.AiError) => Effect.Effect<Duration.Duration | undefined>

@@ -49,6 +49,37 @@ export const run = (
   refusal: NotStarted | undefined,
   restore: Supervised.Restore
 ): Effect.Effect<string | undefined, SessionError> =>
+  Effect.flatMap(answered(engine, live, request, calls, refusal, restore), (message) =>
+    message === undefined ? Effect.undefined : Transcript.appendResults(engine, live, message, restore)
+  )
+
+/**
+ * Ends calls whose own message the host's context may not have: they are answered once it is known to be there.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const refuse = (
+  engine: Engine,
+  live: Run,
+  request: number,
+  calls: ReadonlyArray<Call>,
+  refusal: NotStarted,
+  restore: Supervised.Restore
+): Effect.Effect<void, SessionError> =>
+  Effect.map(answered(engine, live, request, calls, refusal, restore), (message) => {
+    if (calls.length > 0) engine.debt.message = message
+  })
+
+/** Runs the batch to the message that answers it; `undefined` when it is handed on unanswered. */
+const answered = (
+  engine: Engine,
+  live: Run,
+  request: number,
+  calls: ReadonlyArray<Call>,
+  refusal: NotStarted | undefined,
+  restore: Supervised.Restore
+): Effect.Effect<Prompt.ToolMessage | undefined, SessionError> =>
   Effect.onError(perform(engine, live, request, calls, refusal, restore), () => abandonAll(calls))
 
 const perform = Effect.fnUntraced(function* (
@@ -170,7 +201,7 @@ const perform = Effect.fnUntraced(function* (
     live.phase = { _tag: "RunningTools", request }
   }
   const answers = calls.flatMap((call) => (call.answer === undefined ? [] : [call.answer]))
-  return yield* Transcript.append(engine, live, [], Prompt.toolMessage({ content: answers }), restore)
+  return Prompt.toolMessage({ content: answers })
 })
 
 /** A waiting approval is not running (L-T13): with nothing else under way, a paused batch is at rest. */
@@ -225,7 +256,7 @@ const judge = Effect.fnUntraced(function* (
       question,
       call.tool === undefined
         ? Effect.succeed(false)
-        : engine.tools.needsApproval(call.tool, call.decoded, call.providerId, engine.journal.projection.messages)
+        : engine.tools.needsApproval(call.tool, call.decoded, call.providerId, live.sent)
     ),
     restore,
     engine.grace

@@ -45,6 +45,62 @@ export const append = (
 }
 
 /**
+ * Appends the message that answers a response. If a host's context does not take it, it is owed (L-T2).
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const appendResults = (
+  engine: Engine,
+  run: Run,
+  message: Prompt.ToolMessage,
+  restore: Supervised.Restore
+): Effect.Effect<string | undefined, SessionError> =>
+  Effect.map(append(engine, run, [], message, restore), (fault) => {
+    if (fault !== undefined) engine.debt.message = message
+    return fault
+  })
+
+/**
+ * Gives a host's context the results it did not take, if the calls they answer are there and unanswered. Answers why it could not
+ * be done, or `undefined`.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const settleDebt = (engine: Engine, restore: Supervised.Restore): Effect.Effect<string | undefined> => {
+  const { context, debt, grace } = engine
+  const { message } = debt
+  if (context === undefined || message === undefined) return Effect.undefined
+  const paid = Effect.flatMap(
+    Effect.suspend(() => context.messages),
+    (messages) => {
+      const at = messages.findLastIndex(({ role }) => role === "assistant")
+      const asked = messages[at]
+      const unanswered =
+        asked?.role === "assistant" &&
+        messages[at + 1]?.role !== "tool" &&
+        asked.content.some((part) => owes(part, message))
+      return unanswered ? context.append([message]) : Effect.void
+    }
+  )
+  return Effect.map(
+    Supervised.finish(paid, restore, grace),
+    Option.match({
+      onNone: () => "the context store did not finish a write within the grace time",
+      onSome: (exit) => {
+        if (Exit.isFailure(exit)) return `the context store failed: ${String(exit.cause)}`
+        debt.message = undefined
+        return undefined
+      }
+    })
+  )
+}
+
+const owes = (part: Prompt.AssistantMessagePart, message: Prompt.ToolMessage): boolean =>
+  part.type === "tool-call" && message.content.some((each) => each.type === "tool-result" && each.id === part.id)
+
+/**
  * The conversation as the next request would carry it, or why the host's context could not be read.
  *
  * @category operations

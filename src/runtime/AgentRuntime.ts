@@ -259,6 +259,7 @@ const start = Effect.fnUntraced(function* (
         preparation: yield* ContextPreparation,
         limits: yield* Limits,
         grace: yield* GraceTime,
+        debt: { message: undefined },
         rested: () => settleRested(core, saving)
       },
       dispatcher,

@@ -57,7 +57,8 @@ export const plan = (rows: ReadonlyArray<Head>, commits: ReadonlyArray<Append>):
       if (entry.sequence !== null) sequence = entry.sequence
     }
     if (commit.snapshot !== undefined) snapshots.set(head.number, commit.snapshot)
-    const next = { ...head, position, sequence }
+    const { epoch, format, id, number } = head
+    const next = { number, id, epoch, position, sequence, format }
     heads.set(head.id, next)
     moved.set(head.number, next)
     return undefined

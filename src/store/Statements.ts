@@ -46,7 +46,7 @@ export const make = (dialect: Dialect): Statements => {
   return {
     lock: (query, ids) => {
       const size = 2 ** Math.ceil(Math.log2(ids.length))
-      const params = Array.from({ length: size }, (_, index) => ids[index % ids.length])
+      const params = size === ids.length ? ids : Array.from({ length: size }, (_, index) => ids[index % ids.length])
       return query<Head>(lock(size), params)
     },
     insert: (query, entries) =>

@@ -95,6 +95,18 @@ const explored: ReadonlyArray<Explored> = [
     options: sampled
   },
   {
+    law: "L-B3 L-D4 a context of the host's own that cannot tell",
+    shape: {
+      name: "context in doubt",
+      actions: ["cancel", "stop", "close"],
+      responses: [["look"]],
+      pending: 1,
+      when: 1,
+      store: { lands: "early", tells: false }
+    },
+    options: sampled
+  },
+  {
     law: "L-E3 L-C5 a request that fails and is tried again",
     shape: {
       name: "retry",

@@ -179,7 +179,7 @@ describe("L-R3 after a failure", () => {
         const request = yield* next({ ...h, id })
         assert.strictEqual(notices(request).length, 1)
         assert.include(notices(request).join(), "failed")
-        assert.include(notices(request).join(), error?.message)
+        assert.include(notices(request).join(), error?.message ?? "an error")
       }).pipe(Effect.scoped, runtime)
     )
   }

@@ -39,6 +39,9 @@ export type Command =
   | { readonly do: "answer"; readonly with: Answer }
   /** One of the running calls ends. */
   | { readonly do: "tool"; readonly at: number; readonly how: "end" | "fail" | "die" }
+  /** The next write of an input into a context of the host's hangs, and then lands or fails. */
+  | { readonly do: "jam" }
+  | { readonly do: "write"; readonly how: "land" | "fail" }
   | { readonly do: "tick"; readonly millis: number }
   /** From inside a listener, at the next event of that kind. */
   | { readonly do: "listen"; readonly on: "request" | "tool" | "end"; readonly act: Command }
@@ -60,6 +63,8 @@ export interface Setting {
   readonly pendingSteering: number
   readonly queued: number
   readonly pauses: number
+  /** Where the conversation is kept: in the journal, or by a host that can or cannot tell what it holds. */
+  readonly store: "journal" | "tells" | "cannot-tell"
   /** Milliseconds. */
   readonly collectDebounce: number
   readonly collectCap: number

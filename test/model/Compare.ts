@@ -7,6 +7,8 @@ import type { Expected, Known, Model, Pause } from "./Reference.ts"
 
 const show = (value: unknown): string => JSON.stringify(value)
 
+const asked = (request: number | undefined) => (request === undefined ? {} : { request })
+
 /** The receipt of an accepted identity, as the laws give it. */
 const receiptOf = (id: string, { delivery, status }: Known) => {
   switch (status.tag) {
@@ -16,7 +18,9 @@ const receiptOf = (id: string, { delivery, status }: Known) => {
       return { inputId: id, generation: status.gen, disposition: "queued", delivery }
     case "Delivered":
     case "Completed":
-      return { inputId: id, generation: status.gen, disposition: "applied", delivery, request: status.request }
+      return { inputId: id, generation: status.gen, disposition: "applied", delivery, ...asked(status.request) }
+    case "Unknown":
+      return { inputId: id, generation: status.gen, disposition: "unknown", delivery, reason: status.reason }
     case "Held":
       return { inputId: id, generation: status.gen, disposition: "held", delivery, reason: status.reason }
   }
@@ -132,7 +136,7 @@ export const reported = (drive: Drive, model: Model, n: number): ReadonlyArray<s
     ...equal(`the outcome of generation ${n}`, report.outcome, gen.ended),
     ...equal(`the delivered of generation ${n}`, report.deliveredInputIds, of("Delivered", "Completed")),
     ...equal(`the undelivered of generation ${n}`, report.undeliveredInputIds, of("Held")),
-    ...equal(`the unknown of generation ${n}`, report.unknownInputIds, []),
+    ...equal(`the unknown of generation ${n}`, report.unknownInputIds, of("Unknown")),
     ...equal(`the requests of generation ${n}`, report.requests, gen.requests),
     ...equal(
       `the calls of generation ${n}`,

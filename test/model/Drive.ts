@@ -16,6 +16,9 @@ import type { Command, Submission, Which } from "./Command.ts"
 
 export type Answered = Receipt.Receipt | Receipt.ControlReceipt | undefined
 
+/** What the fixture does, not the session. */
+const outer: ReadonlyArray<Command["do"]> = ["answer", "tool", "jam", "write"]
+
 const pathOf = (params: unknown): string =>
   typeof params === "object" && params !== null && "path" in params ? String(params.path) : ""
 
@@ -101,7 +104,7 @@ export class Drive {
     let answered: Answered
     if (command.do === "tick") this.scheduler.clock.advance(command.millis)
     else if (command.do === "listen") this.#listen(command)
-    else if (command.do === "answer" || command.do === "tool") outside()
+    else if (outer.includes(command.do)) outside()
     else answered = this.do(this.#operation(command))
     this.scheduler.drain()
     // A scope that closes waits for handlers that do not heed their interruption.
@@ -156,6 +159,8 @@ export class Drive {
           })
         case "answer":
         case "tool":
+        case "jam":
+        case "write":
         case "tick":
         case "listen":
           return Effect.die(new Error(`${command.do} is no operation of a session`))
@@ -306,6 +311,10 @@ export class Drive {
   /** Whether the pauses that have not ended are in effect, in order. */
   pauses(): ReadonlyArray<boolean> {
     return Effect.runSync(this.session.status).pauses.map((pause) => pause.effective)
+  }
+
+  requests(): number | undefined {
+    return Option.getOrUndefined(Effect.runSync(this.session.generation))?.request
   }
 
   /** The report of an ended generation, read once. */

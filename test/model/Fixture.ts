@@ -1,7 +1,7 @@
 /** A provider and tools that do nothing until they are told to: no timers, no promises. */
 import { Context, Deferred, Effect, Layer, Option, Schema, Stream } from "effect"
-import { AiError, LanguageModel, Tool, Toolkit } from "effect/ai"
-import { ToolPolicy, type ToolReconciler } from "../../src/index.ts"
+import { AiError, LanguageModel, type Prompt, Tool, Toolkit } from "effect/ai"
+import { type ContextStore, Input, ToolPolicy, type ToolReconciler } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { ToolProblem } from "../support/harness.ts"
 import type { Answer, CallSpec } from "./Command.ts"
@@ -58,6 +58,54 @@ export const policy: ToolPolicy.Service = ({ params }) => {
 
 export const reconciler: ToolReconciler.Service = ({ name, params }) =>
   Effect.succeed(name === "edit" && behaviour(pathOf(params)) === "verified" ? Option.some("half done") : Option.none())
+
+/** A context of the host's whose writes are done at once, but for one that was told to hang. */
+export interface Store {
+  readonly service: ContextStore.Service
+  readonly jam: () => void
+  /** Ends the write that hangs; `false` when none does. */
+  readonly end: (how: "land" | "fail") => boolean
+}
+
+export const makeStore = (tells: boolean): Store => {
+  const messages: Array<Prompt.Message> = []
+  let jammed = false
+  let gate: Deferred.Deferred<"land" | "fail"> | undefined
+  return {
+    jam: () => {
+      jammed = true
+    },
+    end: (how) => {
+      const hanging = gate
+      gate = undefined
+      if (hanging !== undefined) Deferred.doneUnsafe(hanging, Effect.succeed(how))
+      return hanging !== undefined
+    },
+    service: {
+      append: (added) =>
+        Effect.suspend(() => {
+          if (!jammed || Input.idOfMessage(added[0]) === undefined) {
+            messages.push(...added)
+            return Effect.void
+          }
+          jammed = false
+          const hanging = Deferred.makeUnsafe<"land" | "fail">()
+          gate = hanging
+          return Effect.flatMap(Deferred.await(hanging), (how) => {
+            if (how === "fail") return Effect.fail("the disk is full")
+            messages.push(...added)
+            return Effect.void
+          })
+        }),
+      messages: Effect.sync(() => [...messages]),
+      has: (id) =>
+        Effect.sync(() => {
+          if (!tells) return "cannot-tell"
+          return messages.some((message) => Input.idOfMessage(message) === id) ? "present" : "absent"
+        })
+    }
+  }
+}
 
 const callsOf = (prefix: string, calls: ReadonlyArray<CallSpec>, repeats?: true) => {
   const made = calls.map(({ path, tool }, index) => ({

@@ -34,6 +34,7 @@ const setting = ({ below, chance, one }: Draw): Setting => ({
   pendingSteering: chance(0.3) ? 2 : 8,
   queued: chance(0.3) ? 2 : 8,
   pauses: 3,
+  store: chance(0.6) ? "journal" : one("tells", "cannot-tell"),
   collectDebounce: one(0, 1500),
   collectCap: one(2, 3)
 })
@@ -143,6 +144,10 @@ const next = (draw: Draw, model: Model, id: string): Command => {
   }
   if (draw.chance(0.08)) return listen(draw, model, id)
   if (draw.chance(0.08)) return { do: "tick", millis: draw.one(500, 1000, 1000, 2000, 6000) }
+  if (model.live?.phase.tag === "Writing" && draw.chance(0.4)) {
+    return { do: "write", how: draw.one("land", "land", "fail") }
+  }
+  if (model.setting.store !== "journal" && !model.jammed && draw.chance(0.12)) return { do: "jam" }
   if (asked(model).some((each) => each.state === "asking") && draw.chance(0.3)) {
     return { do: "decide", allow: draw.chance(0.7) }
   }

@@ -31,6 +31,7 @@ export const start = (model: Model, ids: ReadonlyArray<string>): Gen => {
     initial: ids,
     inputs: [...ids],
     pending: [],
+    unwritten: ids.every((id) => isCollect(model, id)) ? [ids] : ids.map((id) => [id]),
     requests: 0,
     tries: 0,
     phase: { tag: "Boundary" },
@@ -44,7 +45,7 @@ export const start = (model: Model, ids: ReadonlyArray<string>): Gen => {
   return gen
 }
 
-const isCollect = (model: Model, id: string): boolean => model.known.get(id)?.input.intent === "collect"
+export const isCollect = (model: Model, id: string): boolean => model.known.get(id)?.input.intent === "collect"
 
 /** What is to start next: waiting turns together, then one follow-up or one group of collects (L-F2, L-F3, L-F5). */
 export const waiting = (model: Model): ReadonlyArray<string> => {
@@ -83,7 +84,12 @@ const happens = (model: Model, seen: Seen | undefined): boolean => {
       if (closing !== undefined) terminal(model, gen, closing)
       else if (gen.requests >= model.setting.maxRequests) terminal(model, gen, closings.exhausted)
       else if (allPaused(model)) return false
-      else boundary(model, gen)
+      else return boundary(model, gen, seen)
+      return true
+    }
+    case "Writing": {
+      if (closing === undefined || closing.outcome === "stopped") return false
+      lose(model, gen, phase.item, closing.held, "write-interrupted")
       return true
     }
     case "Requesting": {
@@ -104,17 +110,54 @@ const happens = (model: Model, seen: Seen | undefined): boolean => {
   }
 }
 
-/** Everything pending enters the context in order, and the request that carries it first starts (L-B1, L-D2). */
-const boundary = (model: Model, gen: Gen): void => {
+/**
+ * What started the generation and everything pending enter the context one by one, in order, and the request that carries them first
+ * starts (L-B1, L-B2, L-D2).
+ */
+const boundary = (model: Model, gen: Gen, seen: Seen | undefined): boolean => {
+  while (gen.closing === undefined) {
+    const [next, ...later] = gen.unwritten
+    const [first, ...pending] = gen.pending
+    const item = next ?? (first === undefined ? undefined : [first])
+    if (item === undefined) break
+    if (next === undefined) gen.pending = pending
+    else gen.unwritten = later
+    if (model.jammed && model.setting.store !== "journal") {
+      model.jammed = false
+      gen.phase = { tag: "Writing", item }
+      return true
+    }
+    for (const id of item) setStatus(model, id, { tag: "Delivered", gen: gen.n })
+  }
+  // Free: under a pause asked for during its writes, a boundary may go on to its request or rest before it.
+  const rests = allPaused(model) && seen?.requests !== undefined && seen.requests === gen.requests
+  if (gen.closing !== undefined || rests) return gen.closing !== undefined
   gen.requests++
   for (const id of gen.inputs) {
-    if (model.known.get(id)?.status.tag === "Admitted") {
-      setStatus(model, id, { tag: "Delivered", gen: gen.n, request: gen.requests })
+    const status = model.known.get(id)?.status
+    if (status?.tag === "Delivered" && status.request === undefined) {
+      setStatus(model, id, { ...status, request: gen.requests })
     }
   }
-  gen.pending = []
   gen.phase = { tag: "Requesting" }
   model.happened.request++
+  return true
+}
+
+/** A write that hung has landed. */
+export const land = (model: Model, gen: Gen, item: ReadonlyArray<string>, seen: Seen | undefined): void => {
+  for (const id of item) setStatus(model, id, { tag: "Delivered", gen: gen.n })
+  gen.phase = { tag: "Boundary" }
+  boundary(model, gen, seen)
+}
+
+/** A write that hung was interrupted or failed: what can be established settles its inputs (L-B3, L-D4). */
+export const lose = (model: Model, gen: Gen, item: ReadonlyArray<string>, held: string, unknown: string): void => {
+  for (const id of item) {
+    if (model.setting.store === "tells") hold(model, id, gen.n, held)
+    else setStatus(model, id, { tag: "Unknown", gen: gen.n, reason: unknown })
+  }
+  gen.phase = { tag: "Boundary" }
 }
 
 /** A response has come whole: what it carried is completed (L-F7). */
@@ -155,7 +198,7 @@ const effective = (model: Model, scope: ReadonlyArray<string> | undefined): "yes
   const running = phase.tag === "Tools" ? phase.batch.filter((call) => call.state === "running") : []
   if (running.some((call) => affects(scope, call.tool))) return "no"
   if (scope !== undefined) return "yes"
-  return phase.tag === "Requesting" ? "no" : phase.tag === "BackingOff" ? "either" : "yes"
+  return phase.tag === "Requesting" || phase.tag === "Writing" ? "no" : phase.tag === "BackingOff" ? "either" : "yes"
 }
 
 /** Until nothing happens by itself any more. */

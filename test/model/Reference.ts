@@ -20,7 +20,8 @@ export interface Closing {
 export type Status =
   | { readonly tag: "Queued" }
   | { readonly tag: "Admitted"; readonly gen: number }
-  | { readonly tag: "Delivered" | "Completed"; readonly gen: number; readonly request: number }
+  | { readonly tag: "Delivered" | "Completed"; readonly gen: number; readonly request?: number }
+  | { readonly tag: "Unknown"; readonly gen: number; readonly reason: string }
   | { readonly tag: "Held"; readonly gen: number | null; readonly reason: string }
 
 /** One accepted identity. */
@@ -47,6 +48,8 @@ export interface Call {
 
 export type Phase =
   | { readonly tag: "Boundary" }
+  /** The write of these has begun and hangs. */
+  | { readonly tag: "Writing"; readonly item: ReadonlyArray<string> }
   /** `said` are the calls of a response that hangs: it will never be complete. */
   | { readonly tag: "Requesting"; readonly said?: ReadonlyArray<Call> }
   | { readonly tag: "Tools"; readonly batch: ReadonlyArray<Call> }
@@ -57,6 +60,8 @@ export interface Gen {
   readonly initial: ReadonlyArray<string>
   readonly inputs: Array<string>
   pending: Array<string>
+  /** What it started with, as far as its writes have not begun; collects are written together. */
+  unwritten: ReadonlyArray<ReadonlyArray<string>>
   requests: number
   tries: number
   phase: Phase
@@ -85,6 +90,8 @@ export interface Model {
   queue: Array<string>
   pauses: Array<Pause>
   closed: boolean
+  /** Whether the next write into a context of the host's hangs. */
+  jammed: boolean
   now: number
   /** How often each kind of event has happened, for listeners. */
   readonly happened: { request: number; tool: number; end: number }
@@ -101,6 +108,7 @@ export const make = (setting: Setting): Model => ({
   queue: [],
   pauses: [],
   closed: false,
+  jammed: false,
   now: 0,
   happened: { request: 0, tool: 0, end: 0 },
   listener: undefined
@@ -148,6 +156,8 @@ export interface Seen {
   readonly effective: ReadonlyArray<boolean>
   /** Whether the caller's operation was accepted. */
   readonly accepted: boolean
+  /** The requests the live generation has made. */
+  readonly requests: number | undefined
 }
 
 /** What a caller is to be told. */

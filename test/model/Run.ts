@@ -14,7 +14,18 @@ import * as Truth from "../support/truth.ts"
 import { type Command, describe, grace, retries, retryDelay, type Sequence } from "./Command.ts"
 import { reported, stands, told } from "./Compare.ts"
 import { Drive } from "./Drive.ts"
-import { handlers, makeProvider, policy, type Provider, reconciler, Running, stepOf, toolkit } from "./Fixture.ts"
+import {
+  handlers,
+  makeProvider,
+  makeStore,
+  policy,
+  type Provider,
+  reconciler,
+  Running,
+  stepOf,
+  type Store,
+  toolkit
+} from "./Fixture.ts"
 import { generate, shrink } from "./Generate.ts"
 import { make, type Model } from "./Reference.ts"
 import { requesting, running, step } from "./Step.ts"
@@ -77,9 +88,11 @@ const runOne = (
     collectDebounce: Duration.millis(setting.collectDebounce),
     collectCap: setting.collectCap
   }
+  const store = setting.store === "journal" ? undefined : makeStore(setting.store === "tells")
   const draw = generator(1)
   const context = services.pipe(
     Context.add(Running, fixture),
+    Context.add(ContextStore.ContextStore, store?.service),
     Context.add(ToolPolicy.ToolPolicy, policy),
     Context.add(ToolReconciler.ToolReconciler, reconciler),
     Context.add(Limits.Limits, limits),
@@ -98,13 +111,17 @@ const runOne = (
       if (command === undefined) continue
       count(command.do)
       const before = model
-      const wrong = together(opened(), provider, fixture, before, command)
+      const wrong = together(opened(), { provider, fixture, store }, before, command)
       model = wrong.model
       if (wrong.found.length > 0) return { at, wrong: wrong.found }
     }
     const end = opened()
     const truth = end.do(Truth.told(end.session, end.given))
-    const lies = [...Truth.lies(truth), ...Truth.toolLies(truth, fixture.began), ...provider.scripted.violations]
+    const lies = [
+      ...Truth.lies(truth, setting.maxRequests),
+      ...Truth.toolLies(truth, fixture.began),
+      ...provider.scripted.violations
+    ]
     for (const gen of model.gens) if (gen.ended !== undefined) count(`generation ${gen.ended}`)
     for (const { status } of model.known.values()) {
       count(`input ${status.tag}${status.tag === "Held" ? ` ${status.reason}` : ""}`)
@@ -124,11 +141,16 @@ const runOne = (
   }
 }
 
+interface Outside {
+  readonly provider: Provider
+  readonly fixture: Running
+  readonly store: Store | undefined
+}
+
 /** One command of both. */
 const together = (
   drive: Drive,
-  provider: Provider,
-  fixture: Running,
+  { fixture, provider, store }: Outside,
   before: Model,
   command: Command
 ): { readonly model: Model; readonly found: ReadonlyArray<string> } => {
@@ -137,6 +159,10 @@ const together = (
     if (command.do === "answer" && requesting(before)) {
       const prefix = `c${before.live?.n}.${before.live?.requests}`
       if (!provider.answer(stepOf(command.with, prefix))) found.push("no request is under way")
+    }
+    if (command.do === "jam") store?.jam()
+    if (command.do === "write" && before.live?.phase.tag === "Writing" && store?.end(command.how) !== true) {
+      found.push("no write hangs")
     }
     if (command.do === "tool") {
       const call = running(before, command.at)
@@ -149,7 +175,8 @@ const together = (
   const seen = {
     calls: new Map([...drive.calls.values()].map((call) => [call.key, call.status])),
     effective: drive.pauses(),
-    accepted: answered?.accepted === true
+    accepted: answered?.accepted === true,
+    requests: drive.requests()
   }
   const stepped = step(before, command, seen, { ...seen, accepted: listened?.accepted === true })
   const { model } = stepped

@@ -1,6 +1,6 @@
 /** One command: what its caller is to be told, and what stands afterwards. */
 import { type Answer, type Command, grace, retries, retryDelay, type Submission } from "./Command.ts"
-import { completed, fail, finish, respond, sameScope, settle, start, waiting } from "./Progress.ts"
+import { completed, fail, finish, land, lose, respond, sameScope, settle, start, waiting } from "./Progress.ts"
 import {
   allPaused,
   type Call,
@@ -85,6 +85,12 @@ const apply = (model: Model, command: Command, seen: Seen | undefined): Expected
       return nothing
     case "tool":
       tool(model, command, seen)
+      return nothing
+    case "jam":
+      model.jammed = true
+      return nothing
+    case "write":
+      written(model, command.how, seen)
       return nothing
     case "tick":
       model.now += command.millis
@@ -351,6 +357,16 @@ const respondInvalid = (gen: Gen, calls: ReadonlyArray<Call>): void => {
     call.status = "not-started invalid"
   }
   respond(gen, calls, undefined)
+}
+
+/** The end of a write that hung. */
+const written = (model: Model, how: "land" | "fail", seen: Seen | undefined): void => {
+  const gen = model.live
+  if (gen?.phase.tag !== "Writing") return
+  const { item } = gen.phase
+  if (how === "land") return land(model, gen, item, seen)
+  lose(model, gen, item, "write-failed", "write-failed")
+  if (gen.closing === undefined) closeAdmission(model, gen, closings.failed)
 }
 
 /** The running call that a command means. */

@@ -134,10 +134,7 @@ const run = (measure: typeof single, synchronous: Synchronous) =>
   Effect.acquireUseRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "midcourse-bench-"))),
     (folder) =>
-      Effect.andThen(
-        Effect.scoped(Layer.build(open(folder, "raw.db", synchronous))),
-        measure(folder, synchronous)
-      ),
+      Effect.andThen(Effect.scoped(Layer.build(open(folder, "raw.db", synchronous))), measure(folder, synchronous)),
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
   )
 

@@ -54,7 +54,9 @@ export interface Watch {
   /** Statements on reserved connections, in order. */
   readonly statements: Array<string>
   /** What happens instead of a COMMIT. */
-  onCommit: ((commit: Effect.Effect<unknown, SqlError.SqlError>) => Effect.Effect<unknown, SqlError.SqlError>) | undefined
+  onCommit:
+    | ((commit: Effect.Effect<unknown, SqlError.SqlError>) => Effect.Effect<unknown, SqlError.SqlError>)
+    | undefined
 }
 
 /** The client, watched where transactions are run. */

@@ -11,8 +11,7 @@ import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
 import * as Postgres from "../support/postgres.ts"
 
 const [dialect, place = "", session = ""] = process.argv.slice(2)
-const client =
-  dialect === "pg" ? Postgres.client({ port: Number(place) }) : SqliteClient.layer({ filename: place })
+const client = dialect === "pg" ? Postgres.client({ port: Number(place) }) : SqliteClient.layer({ filename: place })
 
 const owner = Effect.gen(function* () {
   const store = yield* SessionStore
@@ -40,6 +39,4 @@ const owner = Effect.gen(function* () {
   }
 })
 
-await Effect.runPromise(
-  owner.pipe(Effect.provide(SqlSessionStore.layer.pipe(Layer.provide(client))), Effect.scoped)
-)
+await Effect.runPromise(owner.pipe(Effect.provide(SqlSessionStore.layer.pipe(Layer.provide(client))), Effect.scoped))

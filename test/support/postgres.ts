@@ -2,7 +2,7 @@
  * A PostgreSQL cluster of the tests' own, where PostgreSQL's programs are installed: made in a temporary folder, started on a free
  * port of the loopback as a user that is not root, stopped and removed with the scope. It ends with this process at the latest.
  */
-import { Effect, Layer, Redacted, type Scope } from "effect"
+import { Effect, type Layer, Redacted, type Scope } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"

@@ -1,5 +1,5 @@
 /** A generation with tools, as a scenario for `Interleavings`: what may happen to it, and everything that must hold afterwards. */
-import { Context, Effect, Exit, Fiber, Layer, Schedule, Scope, Stream } from "effect"
+import { Context, Effect, Exit, Fiber, type Layer, Schedule, Scope, Stream } from "effect"
 import { AiError, type LanguageModel, type Prompt } from "effect/ai"
 import {
   Agent,
@@ -232,7 +232,7 @@ const scenario = (
             })
           )
         },
-        // From inside its handler a listener steers whenever a request starts, and stops the run once it has made too many.
+        // From inside its handler a listener steers when a request starts, but not for ever.
         listener: () => read((event) => (event.type === "request.started" && event.request < 3 ? steer() : Effect.void))
       }
       const scope = Scope.makeUnsafe()
@@ -293,7 +293,7 @@ const scenario = (
           const { told } = exit.value
           show(exit.value)
           const lies = [
-            ...Truth.lies(told),
+            ...Truth.lies(told, agent.maxRequests),
             ...Truth.toolLies(told, fixture.began),
             ...Truth.controlLies(told, controls),
             ...Truth.pauseLies(told),

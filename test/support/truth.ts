@@ -29,8 +29,11 @@ export const told = (session: Session.Session, given: ReadonlyArray<Receipt.Rece
 const settled = (event: Event.SessionEvent): boolean =>
   event.type === "steering.held" || event.type === "steering.unknown" || event.type === "input.delivered"
 
-/** What is untrue, each named by the law it breaks. Empty when all is well. */
-export const lies = ({ context, events, receipts }: Told): Array<string> => {
+/**
+ * What is untrue, each named by the law it breaks. Empty when all is well. With the agent's `maxRequests` it also tells whether a budget
+ * that is said to be exhausted was.
+ */
+export const lies = ({ context, events, receipts }: Told, maxRequests?: number): Array<string> => {
   const bad: Array<string> = []
   events.forEach((event, index) => {
     if (event.sequence !== index + 1) bad.push(`L-V1 sequence ${event.sequence} at ${index + 1}`)
@@ -58,7 +61,9 @@ export const lies = ({ context, events, receipts }: Told): Array<string> => {
     if (endings.length !== 1) bad.push(`L-D1 ${inputId} was settled ${endings.length} times`)
     const bound = receipts.find((receipt) => receipt.inputId === inputId)?.generationId
     const end = events.find((event) => Event.isTerminal(event) && event.generation_id === bound)
-    if (disposition === "held" && end?.type === "generation.finished" && reason !== "budget-exhausted") {
+    const requests = events.filter((event) => event.type === "request.started" && event.generation_id === bound).length
+    const spent = reason === "budget-exhausted" && (maxRequests === undefined || requests >= maxRequests)
+    if (disposition === "held" && end?.type === "generation.finished" && !spent) {
       bad.push(`L-E2 ${inputId} was accepted and stranded by a normal finish`)
     }
   }

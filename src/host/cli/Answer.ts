@@ -7,8 +7,9 @@
 import type { SessionStatus } from "../../domain/Generation.ts"
 import type { GenerationId } from "../../domain/Ids.ts"
 import type { ControlReceipt, Receipt, Refusal } from "../../domain/Receipt.ts"
+import * as Pauses from "./Pauses.ts"
 import * as Style from "./Style.ts"
-import { note, runOf } from "./View.ts"
+import { note, type Question, runOf } from "./View.ts"
 
 type Runs = ReadonlyArray<GenerationId>
 
@@ -47,7 +48,7 @@ const remedy = (runs: Runs, { actual, detail, generationId, reason }: Refusal): 
     case "busy":
       return "a run is going on; a line without a command corrects it, /follow TEXT is for after it"
     case "paused":
-      return "the session is paused"
+      return "the session is paused; /status says what for, /follow TEXT is for after it"
     case "session-closed":
       return "the session is closed"
     case "unavailable":
@@ -57,14 +58,16 @@ const remedy = (runs: Runs, { actual, detail, generationId, reason }: Refusal): 
     case "queue-full":
     case "invalid-input":
     case "storage-unavailable":
-    case "not-queued":
-    case "unknown-id":
       return detail ?? "nothing was done"
+    case "not-queued":
+      return "it does not wait for a run of its own, so there is nothing to bring forward"
+    case "unknown-id":
+      return "there is no such input"
   }
 }
 
 /**
- * Says that a control was refused and why. An accepted one is told by its event.
+ * Says that a control was refused and why. An accepted one is told by its event. `now` is in milliseconds since the Unix epoch.
  *
  * @category rendering
  * @since 0.1.0
@@ -73,11 +76,38 @@ export const controlled = (
   palette: Style.Palette,
   runs: Runs,
   what: string,
-  receipt: ControlReceipt
+  receipt: ControlReceipt,
+  now = 0
 ): string | undefined => {
   if (receipt.accepted) return undefined
-  const why = `${what} refused (${receipt.reason})`
-  return palette.bad(typeof receipt.actual === "string" ? `${why}; ${runOf({ runs }, receipt.actual)} is running` : why)
+  const why = reasonOf(runs, receipt, now)
+  return palette.bad(`${what} refused (${receipt.reason})${why === undefined ? "" : `; ${why}`}`)
+}
+
+type Refused = Extract<ControlReceipt, { readonly accepted: false }>
+
+const reasonOf = (runs: Runs, { actual, reason, unmet }: Refused, now: number): string | undefined => {
+  if (typeof actual === "string") return `${runOf({ runs }, actual)} is running`
+  switch (reason) {
+    case "condition-unmet":
+      return unmet === undefined || unmet.length === 0
+        ? "nothing is paused"
+        : `it still waits for ${Pauses.conditions(unmet, now)}`
+    case "unknown-id":
+      return "there is no such thing"
+    case "not-queued":
+      return "it does not wait for a run of its own"
+    case "already-decided":
+      return "it waits for no answer any more"
+    case "session-closed":
+      return "the session is closed"
+    case "storage-unavailable":
+      return "it could not be written; nothing was done"
+    case "no-active-generation":
+    case "generation-mismatch":
+    case "admission-closed":
+      return undefined
+  }
 }
 
 /**
@@ -127,23 +157,74 @@ export const table = (palette: Style.Palette, runs: Runs, rows: ReadonlyArray<Ro
 }
 
 /**
- * A session as it stands.
+ * What of an earlier start of the program is still to be said: what is in no context, or may be, and what waits.
  *
  * @category rendering
  * @since 0.1.0
  */
-export const status = (palette: Style.Palette, runs: Runs, now: SessionStatus): ReadonlyArray<string> => {
-  const { generation, identities, queuedInputIds } = now
+export const leftOver = (
+  palette: Style.Palette,
+  rows: ReadonlyArray<Row>,
+  pauses: SessionStatus["pauses"],
+  now: number
+): ReadonlyArray<string> => {
+  const some = (title: string, of: Receipt["disposition"], paint: (text: string) => string): ReadonlyArray<string> => {
+    const found = rows.filter(({ receipt }) => receipt.disposition === of)
+    return found.length === 0 ? [] : [title, ...found.map((row) => `  ${lineOf(row, paint)}`)]
+  }
+  return [
+    ...some("held: in no context, and not sent again by itself", "held", palette.waiting),
+    ...some("unknown: it may have been delivered or not, and is not sent again by itself", "unknown", palette.bad),
+    ...some("waiting: kept from before", "queued", palette.waiting),
+    ...pauses.map((pause) => palette.waiting(pauseLine(pause, now)))
+  ]
+}
+
+const lineOf = ({ id, kind, receipt, text }: Row, paint: (text: string) => string): string =>
+  `${note(id, paint(disposition(receipt)))} (${kind}): ${Style.clip(Style.clean(text), 100)}`
+
+const pauseLine = (pause: SessionStatus["pauses"][number], now: number): string =>
+  `pause${Pauses.about(pause.scope)} ${pause.effective ? "in effect" : "accepted, not yet in effect"}: it waits for ${Pauses.unmet(pause, now)}`
+
+/**
+ * A session as it stands: what runs, what is paused, asked about and waiting. `now` is in milliseconds since the Unix epoch.
+ *
+ * @category rendering
+ * @since 0.1.0
+ */
+export const status = (
+  palette: Style.Palette,
+  known: {
+    readonly runs: Runs
+    readonly questions: ReadonlyArray<Question>
+    readonly rows: ReadonlyArray<Row>
+    readonly now: number
+  },
+  status: SessionStatus
+): ReadonlyArray<string> => {
+  const { runs } = known
+  const { generation, identities, pauses, queuedInputIds } = status
   const running =
     generation === null
       ? "nothing is running"
       : `${runOf({ runs }, generation.id)} is running, request ${generation.request} (${phaseOf(generation.phase)})`
   const pending = generation === null ? [] : generation.pendingInputIds
+  const textOf = (id: string): string => known.rows.find((row) => row.id === id)?.text ?? ""
   return [
     palette.strong(running),
+    ...pauses.map((pause) => `  ${palette.waiting(pauseLine(pause, known.now))}`),
+    ...known.questions.map(({ label, number }) => `  ${palette.waiting(`question ${number} waits`)}: ${label}`),
     `  corrections pending: ${pending.join(", ") || "none"}; waiting for a later run: ${queuedInputIds.join(", ") || "none"}`,
-    palette.dim(`  ${identities.used} of ${identities.limit} input ids used; sequence ${now.sequence}`)
+    ...queuedInputIds.map(
+      (id) => `    ${id}: ${Style.clip(Style.clean(textOf(id)), 100)} ${palette.dim(controlsOf(id, generation))}`
+    ),
+    palette.dim(`  ${identities.used} of ${identities.limit} input ids used; sequence ${status.sequence}`)
   ]
+}
+
+const controlsOf = (id: string, generation: SessionStatus["generation"]): string => {
+  const number = id.replace(/^in-/, "")
+  return `${generation === null ? "" : `/now ${number} `}/drop ${number}`
 }
 
 const phaseOf = (phase: NonNullable<SessionStatus["generation"]>["phase"]): string => {

@@ -8,6 +8,7 @@
 import { Data, Predicate } from "effect"
 import type { SessionEvent } from "../../domain/Event.ts"
 import type { GenerationId, InputId, ToolCallId } from "../../domain/Ids.ts"
+import * as Pauses from "./Pauses.ts"
 import * as Style from "./Style.ts"
 
 /**
@@ -42,7 +43,14 @@ export interface View {
   readonly palette: Style.Palette
   /** The generations in the order they started: what a person reads is `run 1`, `run 2`. */
   readonly runs: ReadonlyArray<GenerationId>
+  /** The calls requested and not yet settled, by what they are called in a line. */
   readonly calls: ReadonlyMap<ToolCallId, string>
+  /** The questions about those of them that were asked about. */
+  readonly questions: ReadonlyMap<ToolCallId, Question>
+  /** How many questions have been asked so far. */
+  readonly asked: number
+  /** The generation that was handed on as it stood, if the last one was. */
+  readonly parked: GenerationId | undefined
   /** What the open line is, if one is open. */
   readonly open: { readonly _tag: "Words" } | { readonly _tag: "Call"; readonly id: ToolCallId } | undefined
   /** What of the current response has been shown. */
@@ -53,6 +61,19 @@ export interface View {
   readonly tally: { readonly requests: number; readonly inputTokens: number; readonly outputTokens: number }
 }
 
+/**
+ * A question about a call, by the number it is shown with. It is open until it is answered or asked no more.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Question {
+  readonly call: ToolCallId
+  readonly number: number
+  readonly label: string
+  readonly open: boolean
+}
+
 const fresh: View["tally"] = { requests: 0, inputTokens: 0, outputTokens: 0 }
 
 /** @category constructors @since 0.1.0 */
@@ -60,6 +81,9 @@ export const make = (palette: Style.Palette): View => ({
   palette,
   runs: [],
   calls: new Map(),
+  questions: new Map(),
+  asked: 0,
+  parked: undefined,
   open: undefined,
   shown: "",
   thinking: false,
@@ -68,6 +92,44 @@ export const make = (palette: Style.Palette): View => ({
 })
 
 type Shown = readonly [View, ReadonlyArray<Piece>]
+
+/**
+ * The questions that wait for an answer, the oldest first.
+ *
+ * @category queries
+ * @since 0.1.0
+ */
+export const asking = ({ questions }: View): ReadonlyArray<Question> =>
+  Array.from(questions.values())
+    .filter(({ open }) => open)
+    .sort((a, b) => a.number - b.number)
+
+/**
+ * A question was answered; its call may still wait to be launched.
+ *
+ * @category reducers
+ * @since 0.1.0
+ */
+export const answered = (view: View, call: ToolCallId): View => {
+  const question = view.questions.get(call)
+  return question === undefined
+    ? view
+    : { ...view, questions: new Map(view.questions).set(call, { ...question, open: false }) }
+}
+
+/**
+ * Takes note of an event that was shown before, by another process.
+ *
+ * @category reducers
+ * @since 0.1.0
+ */
+export const recall = (view: View, event: SessionEvent): View => ({
+  ...next(view, event)[0],
+  open: undefined,
+  shown: "",
+  thinking: false,
+  failure: undefined
+})
 
 /**
  * Shows one event.
@@ -83,9 +145,19 @@ export const next = (view: View, event: SessionEvent): Shown => {
       const started = `run ${runs.length} starts with ${event.input_ids.join(", ")}`
       return lines({ ...view, runs, tally: fresh, failure: undefined }, palette.dim(started))
     }
-    case "generation.resumed":
-    case "generation.parked":
-      return lines(view, palette.dim(`${runOf(view, event.generation_id)} ${event.type.slice("generation.".length)}`))
+    case "generation.resumed": {
+      // Whoever goes on with it asks again: until then nobody would hear an answer.
+      const questions = new Map(Array.from(view.questions, ([id, each]) => [id, { ...each, open: false }]))
+      const after = event.request === undefined || event.request === 0 ? "" : ` after request ${event.request}`
+      return lines(
+        { ...view, questions, parked: undefined },
+        palette.dim(`${runOf(view, event.generation_id)} goes on${after}`)
+      )
+    }
+    case "generation.parked": {
+      const parked = `${runOf(view, event.generation_id)} is kept as it stands, and goes on when the session is opened again`
+      return lines({ ...view, parked: event.generation_id }, palette.waiting(parked))
+    }
     case "stop.requested":
       return lines(view, palette.waiting("stop accepted: what runs may finish, nothing more starts"))
     case "cancel.requested":
@@ -143,10 +215,27 @@ export const next = (view: View, event: SessionEvent): Shown => {
     case "tool.started": {
       const [closed, pieces] = lines(view)
       const open = { _tag: "Call", id: event.call_id } as const
-      return [{ ...closed, open }, [...pieces, Piece.Text({ text: `  ${labelOf(view, event)} ...` })]]
+      return [
+        { ...closed, open, questions: without(view.questions, event.call_id) },
+        [...pieces, Piece.Text({ text: `  ${labelOf(view, event)} ...` })]
+      ]
     }
-    case "tool.approval_requested":
-      return lines(view, `  ${labelOf(view, event)}: ${palette.waiting(`approval wanted: ${words(event.reason)}`)}`)
+    case "tools.admitted": {
+      const labels = event.call_ids.map((id) => view.calls.get(id) ?? id)
+      return labels.length > 1 ? lines(view, palette.dim(`  launched together: ${labels.join("; ")}`)) : [view, []]
+    }
+    case "tool.approval_requested": {
+      const label = labelOf(view, event)
+      const number = view.questions.get(event.call_id)?.number ?? view.asked + 1
+      const question: Question = { call: event.call_id, number, label, open: true }
+      const questions = new Map(view.questions).set(event.call_id, question)
+      const answers = `/approve ${number} or /deny ${number} REASON`
+      return lines(
+        { ...view, questions, asked: Math.max(view.asked, number) },
+        `  ${palette.waiting(`question ${number}`)}: ${label}: ${words(event.reason)} ${palette.dim(answers)}`,
+        ...longOnes(event.params).map((text) => `    ${text}`)
+      )
+    }
     case "tool.progress":
       return [view, []]
     case "tool.completed":
@@ -164,19 +253,32 @@ export const next = (view: View, event: SessionEvent): Shown => {
     }
     case "tool.interrupted":
       return settled(view, event, palette.bad(`interrupted (${event.cause}); effects: ${event.effects}`))
-    case "pause.requested":
+    case "pause.requested": {
+      const until = Pauses.condition(event.until, event.time)
+      return lines(
+        view,
+        palette.waiting(`pause${Pauses.about(event.scope)} accepted: what runs may finish; it lasts until ${until}`)
+      )
+    }
     case "pause.effective":
+      return lines(view, palette.waiting(`pause${Pauses.about(event.scope)} in effect: nothing of it runs`))
     case "pause.ended":
-      return lines(view, palette.waiting(event.type.replace(".", " ")))
-    case "session.recovered":
-      return lines(view, palette.dim("session recovered"))
+      return lines(view, palette.good(`pause${Pauses.about(event.scope)} ended`))
+    case "session.recovered": {
+      const { lost_generation_id: lost } = event
+      if (lost === undefined || lost === view.parked) return lines(view, palette.dim("the session is open again"))
+      const run = runOf(view, lost)
+      return lines(
+        view,
+        palette.waiting(`the session is open again; the process that ran ${run} had ended in the middle of it`)
+      )
+    }
     // Receipts are shown from the caller's own hand, and the rest says nothing a person would act on.
     case "input.refused":
     case "input.delivered":
     case "input.completed":
     case "steering.accepted":
     case "steering.applied":
-    case "tools.admitted":
     case "checkpoint.saved":
     case "session.idle":
     case "session.closed":
@@ -253,13 +355,18 @@ interface Call {
 
 const labelOf = (view: View, { call_id, tool }: Call): string => view.calls.get(call_id) ?? tool
 
+const without = <Value>(map: ReadonlyMap<ToolCallId, Value>, id: ToolCallId): ReadonlyMap<ToolCallId, Value> => {
+  const left = new Map(map)
+  left.delete(id)
+  return left
+}
+
 const settled = (view: View, call: Call, what: string): Shown => {
-  const calls = new Map(view.calls)
-  calls.delete(call.call_id)
+  const left = { calls: without(view.calls, call.call_id), questions: without(view.questions, call.call_id) }
   const whole = `  ${labelOf(view, call)} ... ${what}`
   return view.open?._tag === "Call" && view.open.id === call.call_id
-    ? [{ ...view, calls, open: undefined }, [Piece.Finish({ rest: ` ${what}`, whole })]]
-    : aside({ ...view, calls }, whole)
+    ? [{ ...view, ...left, open: undefined }, [Piece.Finish({ rest: ` ${what}`, whole })]]
+    : aside({ ...view, ...left }, whole)
 }
 
 /** A call in few words: its plain parameters, and the size of the long ones. */
@@ -277,9 +384,19 @@ const moveLabel = (from: string, to: string): string => {
   return `${from} -> ${keeps ? directory : to}`
 }
 
+/** The beginnings of the parameters that a call's label only measures. */
+const longOnes = (params: unknown): ReadonlyArray<string> =>
+  Predicate.isObject(params)
+    ? Object.entries(params).flatMap(([name, value]) =>
+        Predicate.isString(value) && isLong(value) ? [`${name}: ${Style.clip(Style.clean(value), 300)}`] : []
+      )
+    : []
+
+const isLong = (value: string): boolean => value.length > 60 || value.includes("\n")
+
 const valueLabel = ([name, value]: readonly [string, unknown]): string => {
   if (!Predicate.isString(value)) return `${name}=${Style.clip(JSON.stringify(value) ?? "", 30)}`
-  return value.length > 60 || value.includes("\n") ? `(${name}: ${value.length} characters)` : value
+  return isLong(value) ? `(${name}: ${value.length} characters)` : value
 }
 
 const outcomeOf = (result: unknown): string =>
