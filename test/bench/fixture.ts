@@ -1,6 +1,6 @@
 /** What the benchmarks share: a provider that answers at once, one tool that does nothing, and the two ways through them. */
 import { Context, Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
-import { LanguageModel, Prompt, Response, Tool, Toolkit } from "effect/ai"
+import { LanguageModel, Prompt, type Response, Tool, Toolkit } from "effect/ai"
 import { Agent, AgentRuntime, Input } from "../../src/index.ts"
 
 const Noop = Tool.make("noop", { parameters: Schema.Struct({ x: Schema.Finite }), success: Schema.String })
