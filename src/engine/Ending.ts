@@ -14,7 +14,7 @@ import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, Outcome } from "../domain/Generation.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
-import * as Projection from "../ledger/Projection.ts"
+import * as Report from "../ledger/Report.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
 import * as Transcript from "./Transcript.ts"
 
@@ -74,7 +74,10 @@ export const close = (
   end: Closing,
   entries: ReadonlyArray<Entry> = []
 ): Effect.Effect<void, SessionError> => {
-  const pending = Admission.close(run.admission, end)
+  const already = closing(run)
+  // What was accepted first decides the outcome; only a cancel overrides, and only a stop (L-C5).
+  const overrides = already === undefined || (already.outcome === "stopped" && end.outcome === "cancelled")
+  const pending = Admission.close(run.admission, overrides ? end : already)
   if (pending.length === 0 && entries.length === 0) return Effect.void
   return engine.journal.commit([
     ...entries,
@@ -141,7 +144,7 @@ export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idl
     if (projection.inputs.get(id)?.status._tag === "Admitted")
       entries.push(Delivery.held(id, run.id, end.held, heldCause(end)))
   }
-  const { delivered, undelivered, unknown } = Projection.partition(projection, run.state)
+  const { delivered, undelivered, unknown } = Report.partition(projection, run.state)
   entries.push({
     type: eventTypes[end.outcome],
     generation_id: run.id,

@@ -55,15 +55,17 @@ const resume = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
   if (step._tag === "Final") return yield* finish(engine, live, restore)
   if (step._tag !== "Calling") return
   live.phase = { _tag: "RunningTools", request }
-  const lost = yield* ToolBatch.run(
-    engine,
-    live,
-    request,
-    ToolCalls.restored(step.calls.values()),
-    request >= engine.agent.maxRequests ? { _tag: "NotStarted", reason: "budget" } : undefined,
-    restore
-  )
-  if (lost !== undefined) yield* contextFailed(engine, live, lost)
+  const calls = ToolCalls.restored(step.calls.values())
+  const spent = request >= engine.agent.maxRequests
+  const refusal = spent ? ({ _tag: "NotStarted", reason: "budget" } as const) : undefined
+  if (engine.context === undefined) {
+    yield* ToolBatch.run(engine, live, request, calls, refusal, restore)
+    return
+  }
+  // A host's context may have been lost before it had the response: calls nobody has asked for are not launched.
+  const asked = yield* Transcript.hasAsked(engine, calls)
+  const lost = asked ? refusal : ({ _tag: "NotStarted", reason: "process-lost" } as const)
+  yield* ToolBatch.owe(engine, live, request, calls, lost, restore)
 })
 
 type Restore = Supervised.Restore
@@ -83,7 +85,7 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
     first = false
     if (closing(live) !== undefined) return
     const responded: Request.Responded | undefined = yield* request(engine, live, continues, restore)
-    if (responded === undefined) return
+    if (responded === undefined) continue
     switch (responded._tag) {
       case "Complete": {
         backoff = undefined
@@ -133,6 +135,8 @@ const gate = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Re
     const waited = yield* Effect.exit(restore(Queue.take(live.admission.bell)))
     if (Exit.isFailure(waited)) return yield* Ending.interrupted(engine, live)
   }
+  // In the step that leaves: a pause asked for from here on finds work, and waits for it.
+  live.phase = { _tag: "Delivering" }
 })
 
 /** Writes what the generation was started with, then everything pending, in admission order (L-B1). */
@@ -181,8 +185,9 @@ const initial = (engine: Engine, live: Run): ReadonlyArray<Delivery.Item> => {
 
 const request = Effect.fnUntraced(function* (engine: Engine, live: Run, continues: boolean, restore: Restore) {
   const outgoing = yield* Outgoing.make(engine, live, continues, restore)
-  // Looked at in the step that commits the request: what has ended starts nothing more (L-C5).
-  if (outgoing === undefined || closing(live) !== undefined) return undefined
+  // Looked at in the step that commits the request: what has ended or is paused starts nothing more (L-C5, L-C2).
+  if (outgoing === undefined || closing(live) !== undefined || Gate.isPaused(engine.journal.projection))
+    return undefined
   const number = live.state.request + 1
   live.phase = { _tag: "Requesting", request: number }
   live.carrying = outgoing.carrying
@@ -228,7 +233,7 @@ const complete = Effect.fnUntraced(function* (
   const fault = yield* Transcript.append(engine, live, entries, gathered.message, restore)
   if (fault !== undefined) {
     yield* contextFailed(engine, live, fault)
-    return yield* ToolBatch.refuse(
+    return yield* ToolBatch.owe(
       engine,
       live,
       number,
@@ -332,7 +337,7 @@ const abandon = Effect.fnUntraced(function* (
   const journalled = [...entries, ...said, ...requested.entries]
   const fault = yield* Transcript.append(engine, live, journalled, gathered.message, restore)
   if (requested.calls.length === 0) return
-  if (fault !== undefined) yield* ToolBatch.refuse(engine, live, number, requested.calls, notStartedBy(end), restore)
+  if (fault !== undefined) yield* ToolBatch.owe(engine, live, number, requested.calls, notStartedBy(end), restore)
   else yield* ToolBatch.run(engine, live, number, requested.calls, notStartedBy(end), restore)
 })
 

@@ -17,6 +17,7 @@ import * as Ending from "./Ending.ts"
 import type { Engine } from "./Engine.ts"
 import * as Gate from "./Gate.ts"
 import * as ToolResult from "./ToolResult.ts"
+import * as Transcript from "./Transcript.ts"
 import { toJson } from "./ToolRunner.ts"
 
 /**
@@ -149,5 +150,6 @@ export const answer = Effect.fnUntraced(function* (engine: Engine, state: Genera
     return yield* engine.journal.commit([...entries, { record: "message", generation_id: state.id, message }])
   }
   yield* engine.journal.commit(entries)
-  yield* Supervised.within(engine.context.append([message]), engine.grace)
+  engine.debt.message = message
+  yield* Transcript.settleDebt(engine, (effect) => effect)
 })

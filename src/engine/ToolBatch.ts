@@ -18,6 +18,7 @@ import type { Schema } from "effect"
 import { Prompt, Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Supervised from "../boundary/Supervised.ts"
+import type * as Ids from "../domain/Ids.ts"
 import type * as ToolCall from "../domain/ToolCall.ts"
 import * as Uncancellable from "../domain/Uncancellable.ts"
 import type { Phase } from "../domain/Generation.ts"
@@ -54,17 +55,17 @@ export const run = (
   )
 
 /**
- * Ends calls whose own message the host's context may not have: they are answered once it is known to be there.
+ * The same for calls whose own message a host's context may not have: their answers go in once it is known to be there.
  *
  * @category operations
  * @since 0.1.0
  */
-export const refuse = (
+export const owe = (
   engine: Engine,
   live: Run,
   request: number,
   calls: ReadonlyArray<Call>,
-  refusal: NotStarted,
+  refusal: NotStarted | undefined,
   restore: Supervised.Restore
 ): Effect.Effect<void, SessionError> =>
   Effect.map(answered(engine, live, request, calls, refusal, restore), (message) => {
@@ -93,10 +94,11 @@ const perform = Effect.fnUntraced(function* (
   const { agent, journal } = engine
   const concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
   const entries: Array<Entry> = []
+  const ended: Array<Ids.ToolCallId> = []
 
   const end: End = (call, entry, isFailure, result, modelOutput) => {
     call.state = { _tag: "Ended" }
-    live.running.delete(call.id)
+    ended.push(call.id)
     live.asking.delete(call.id)
     call.answer = ToolResult.part(call, isFailure, result, modelOutput)
     entries.push(entry)
@@ -168,7 +170,10 @@ const perform = Effect.fnUntraced(function* (
       }
     }
     if (entries.length > 0) {
-      const written = journal.commit(entries.splice(0))
+      const over = ended.splice(0)
+      // A call runs until its end is written: a pause must not be in effect before that (L-C2).
+      const applied = () => over.forEach((id) => live.running.delete(id))
+      const written = journal.commit(entries.splice(0), { applied })
       // Where nothing is waited for, the check, its commit and the start of the handlers are one step.
       if (!Exit.isExit(written)) yield* written
     }

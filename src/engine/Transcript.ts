@@ -101,6 +101,34 @@ const owes = (part: Prompt.AssistantMessagePart, message: Prompt.ToolMessage): b
   part.type === "tool-call" && message.content.some((each) => each.type === "tool-result" && each.id === part.id)
 
 /**
+ * Whether a host's context ends with the response that asked for these calls.
+ *
+ * @category queries
+ * @since 0.1.0
+ */
+export const hasAsked = (
+  engine: Engine,
+  calls: ReadonlyArray<{ readonly providerId: string }>
+): Effect.Effect<boolean> => {
+  const { context, grace } = engine
+  if (context === undefined) return Effect.succeed(true)
+  return Effect.map(
+    Supervised.within(
+      Effect.suspend(() => context.messages),
+      grace
+    ),
+    (answer) => {
+      if (Option.isNone(answer) || Exit.isFailure(answer.value)) return false
+      const last = answer.value.value.findLast(({ role }) => role === "assistant")
+      return (
+        last?.role === "assistant" &&
+        calls.every((call) => last.content.some((part) => part.type === "tool-call" && part.id === call.providerId))
+      )
+    }
+  )
+}
+
+/**
  * The conversation as the next request would carry it, or why the host's context could not be read.
  *
  * @category operations

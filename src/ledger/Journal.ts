@@ -183,13 +183,16 @@ export class Journal {
       let cursor = generation.startSequence - 1
       while (cursor < this.sequence) {
         const events = yield* this.events(cursor, this.sequence, 4096)
+        const [first] = events
+        if (first?.sequence !== cursor + 1) {
+          return yield* Effect.fail(this.#error({ _tag: "EventsPruned", first: first?.sequence ?? this.sequence + 1 }))
+        }
         for (const event of events) {
           cursor = event.sequence
           if (!("generation_id" in event) || event.generation_id !== generation.id) continue
           past.apply(event)
           if (isTerminal(event)) return past.generations.get(generation.id)?.calls ?? generation.calls
         }
-        if (events.length === 0) break
       }
       return past.generations.get(generation.id)?.calls ?? generation.calls
     })
@@ -341,6 +344,8 @@ export const toSessionReason = (reason: StoreErrorReason): SessionErrorReason =>
     case "Fenced":
     case "Conflict":
       return { _tag: "OwnerLost" }
+    case "Pruned":
+      return { _tag: "EventsPruned", first: reason.first }
     case "Corrupt":
       return { _tag: "JournalCorrupt", detail: reason.detail }
     case "TooNew":

@@ -77,7 +77,7 @@ export interface StoredSession {
 
 /**
  * `Unavailable`: it certainly did not happen. `Unconfirmed`: it cannot be told whether it did. `Fenced`: another owner has a newer
- * epoch. `Conflict`: the journal does not end where the caller expects. `Corrupt` and `TooNew`: it was not read and not touched.
+ * epoch. `Conflict`: the journal does not end where the caller expects. `Pruned`: what was asked for is gone; `first` is what is left. `Corrupt` and `TooNew`: it was not read and not touched.
  *
  * @category errors
  * @since 0.1.0
@@ -87,6 +87,7 @@ export const StoreErrorReason = Schema.Union([
   Schema.TaggedStruct("Unconfirmed", { detail: Schema.String }),
   Schema.TaggedStruct("Fenced", {}),
   Schema.TaggedStruct("Conflict", { position: Schema.Int }),
+  Schema.TaggedStruct("Pruned", { first: Schema.Int }),
   Schema.TaggedStruct("Corrupt", { detail: Schema.String }),
   Schema.TaggedStruct("TooNew", { format: Schema.Int, supported: Schema.Int })
 ])
@@ -106,6 +107,8 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
         return "another owner has claimed this session"
       case "Conflict":
         return `the journal ends at ${reason.position}, not where its owner expects`
+      case "Pruned":
+        return `events before ${reason.first} were pruned`
       case "Corrupt":
         return `the journal cannot be read: ${reason.detail}`
       case "TooNew":
@@ -136,7 +139,7 @@ export class SessionStore extends Context.Service<
     readonly position: (
       id: Ids.SessionId
     ) => Effect.Effect<{ readonly epoch: number; readonly position: number }, StoreError>
-    /** Events after a sequence, in order, at most `limit`; fails `Corrupt` if one that should be there is pruned or lost. */
+    /** Events after a sequence, in order, at most `limit`; fails `Pruned` if it starts before what is left. */
     readonly events: (
       id: Ids.SessionId,
       after: number,
@@ -229,11 +232,10 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
     events: (id, after, limit) =>
       Effect.flatMap(find(id), ({ entries, sequence: last }) => {
         const found = entries.filter(({ sequence }) => sequence !== null && sequence > after).slice(0, limit)
-        const gap = found.findIndex(({ sequence }, index) => sequence !== after + 1 + index)
-        const missing = gap >= 0 ? gap : found.length < limit && after + found.length < last ? found.length : undefined
-        return missing === undefined
+        const first = found[0]?.sequence ?? last + 1
+        return limit < 1 || first === after + 1 || after >= last
           ? Effect.succeed(found)
-          : fail({ _tag: "Corrupt", detail: `event ${after + 1 + missing} is missing` })
+          : fail({ _tag: "Pruned", first })
       }),
     kind: (id, kind, until) =>
       Effect.map(find(id), ({ entries }) => entries.filter((entry) => entry.kind === kind && entry.position <= until)),

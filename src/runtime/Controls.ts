@@ -103,7 +103,7 @@ export const cancel = (core: Core, id: Ids.GenerationId, followUps: FollowUps): 
     if ("accepted" in run) return Effect.succeed(run)
     const already = closing(run)
     if (already?.outcome === "cancelled") return again(core, already, followUps)
-    if (already !== undefined && already.outcome !== "stopped") {
+    if (already !== undefined && (already.outcome !== "stopped" || run.phase._tag === "Ending")) {
       return Effect.succeed(refused("admission-closed", { actual: run.id }))
     }
     core.interrupt()

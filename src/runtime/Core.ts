@@ -22,7 +22,8 @@ import * as Gate from "../engine/Gate.ts"
 import * as Loop from "../engine/Loop.ts"
 import * as Digest from "../ledger/Digest.ts"
 import type { Entry } from "../ledger/Entry.ts"
-import * as Projection from "../ledger/Projection.ts"
+import type * as Projection from "../ledger/Projection.ts"
+import * as Report from "../ledger/Report.ts"
 import { Awaiting } from "./Awaiting.ts"
 import { Reservations } from "./Reservations.ts"
 import * as Submission from "./Submission.ts"
@@ -208,8 +209,8 @@ export class Core {
   /** The report of an ended generation; its calls are read back if another process made them. */
   #report(generation: Projection.GenerationState): Effect.Effect<GenerationReport, SessionError> {
     const { journal } = this.engine
-    if (!generation.cold) return Effect.succeed(Projection.report(this.projection, generation, generation.calls))
-    return Effect.map(journal.calls(generation), (calls) => Projection.report(this.projection, generation, calls))
+    if (!generation.cold) return Effect.succeed(Report.make(this.projection, generation, generation.calls))
+    return Effect.map(journal.calls(generation), (calls) => Report.make(this.projection, generation, calls))
   }
 
   /** Waits until no generation lives and none is to be started. */
@@ -231,7 +232,8 @@ export class Core {
       const run = this.live
       const end = run && closing(run)
       this.wake()
-      if (run === undefined || (end !== undefined && end.outcome !== "stopped")) return Effect.void
+      if (run === undefined || run.phase._tag === "Ending") return Effect.void
+      if (end !== undefined && end.outcome !== "stopped") return Effect.void
       if (how === "detach" && end === undefined) return this.#park(run)
       this.interrupt()
       return Ending.close(this.engine, run, Ending.sessionClosed, [

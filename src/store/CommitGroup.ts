@@ -50,15 +50,11 @@ export const plan = (rows: ReadonlyArray<Head>, commits: ReadonlyArray<Append>):
     const head = heads.get(commit.sessionId)
     const refused = check(head, commit)
     if (refused !== undefined || head === undefined) return refused
-    let { position, sequence } = head
-    for (const entry of commit.entries) {
-      entries.push({ session: head.number, entry })
-      position = entry.position
-      if (entry.sequence !== null) sequence = entry.sequence
-    }
+    for (const entry of commit.entries) entries.push({ session: head.number, entry })
     if (commit.snapshot !== undefined) snapshots.set(head.number, commit.snapshot)
     const { epoch, format, id, number } = head
-    const next = { number, id, epoch, position, sequence, format }
+    const position = head.position + commit.entries.length
+    const next = { number, id, epoch, position, sequence: lastSequence(commit.entries) ?? head.sequence, format }
     heads.set(head.id, next)
     moved.set(head.number, next)
     return undefined
@@ -89,3 +85,12 @@ export const tooNew = (head: Pick<Head, "format">): StoreErrorReason => ({
  */
 export const isGapless = ({ entries, expected }: Append): boolean =>
   entries.every(({ position }, index) => position === expected + 1 + index)
+
+/**
+ * The sequence of the last event among entries, `null` if they are all records.
+ *
+ * @category getters
+ * @since 0.1.0
+ */
+export const lastSequence = (entries: Append["entries"]): number | null =>
+  entries.findLast(({ sequence }) => sequence !== null)?.sequence ?? null

@@ -56,14 +56,29 @@ const writing = (database: Database) => {
     for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
     return plan.verdicts
   })
+  /** The check and the move in one statement; a commit that fails the check goes the long way to learn why. */
+  const actAlone = Effect.fnUntraced(function* (query: Query, commit: Append) {
+    const [advanced] = yield* statements.advance(query, commit)
+    if (advanced === undefined) return yield* act(query, [commit])
+    const session = advanced.number
+    yield* statements.insert(
+      query,
+      commit.entries.map((entry) => ({ session, entry }))
+    )
+    if (commit.snapshot !== undefined) yield* statements.snapshot(query, session, commit.snapshot)
+    return [undefined]
+  })
   const write = (group: ReadonlyArray<Waiting>): Effect.Effect<void> => {
     let separable = false
     const commits = group.map(({ commit }) => commit)
+    const [first, second] = commits
     const transaction = database.transact((query) =>
-      Effect.tapError(act(query, commits), (error) =>
-        Effect.sync(() => {
-          separable = group.length > 1 && error._tag === "SqlError" && SqlFailure.isOfData(error)
-        })
+      Effect.tapError(
+        first !== undefined && second === undefined ? actAlone(query, first) : act(query, commits),
+        (error) =>
+          Effect.sync(() => {
+            separable = second !== undefined && error._tag === "SqlError" && SqlFailure.isOfData(error)
+          })
       )
     )
     return Effect.matchCauseEffect(transaction, {

@@ -58,29 +58,33 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
       connection.execute(place(text), params, undefined)
   const attempt = <A>(body: Body<A>): Effect.Effect<A, StoreError | NotBegun> =>
     Effect.uninterruptibleMask((restore) => {
-      const reserved = Effect.mapError(restore(sql.reserve), notBegun)
+      const begun = Effect.flatMap(restore(sql.reserve), (connection) =>
+        Effect.as(control(connection, begin), connection)
+      )
       return Effect.scoped(
-        Effect.flatMap(reserved, (connection) => {
-          const rollback = Effect.ignoreCause(control(connection, "ROLLBACK"))
-          return Effect.mapError(control(connection, begin), notBegun).pipe(
-            Effect.andThen(Effect.mapError(restore(body(queryOn(connection))), asStoreError)),
-            Effect.tap(Effect.mapError(control(connection, "COMMIT"), SqlFailure.uncertain)),
-            Effect.onError(() => rollback)
+        Effect.flatMap(Effect.mapError(begun, notBegun), (connection) =>
+          Effect.mapError(restore(body(queryOn(connection))), asStoreError).pipe(
+            Effect.tap(() => Effect.mapError(control(connection, "COMMIT"), SqlFailure.uncertain)),
+            Effect.onError(() => Effect.ignoreCause(control(connection, "ROLLBACK")))
           )
-        })
+        )
       )
     })
   return {
     dialect,
-    read: (text, params) =>
-      sql
-        .unsafe<never>(place(text), params)
-        .withoutTransform.pipe(Effect.retry({ times: 1, while: isStale }), Effect.mapError(SqlFailure.certain)),
-    transact: (body) =>
-      attempt(body).pipe(
-        Effect.retry({ times: 1, while: (stopped) => stopped._tag === "NotBegun" && isStale(stopped.error) }),
-        Effect.mapError((stopped) => (stopped._tag === "NotBegun" ? SqlFailure.certain(stopped.error) : stopped))
+    read: (text, params) => {
+      const rows = sql.unsafe<never>(place(text), params).withoutTransform
+      return Effect.mapError(
+        Effect.catchIf(rows, isStale, () => rows),
+        SqlFailure.certain
       )
+    },
+    transact: (body) =>
+      Effect.catchIf(
+        attempt(body),
+        (stopped) => stopped._tag === "NotBegun" && isStale(stopped.error),
+        () => attempt(body)
+      ).pipe(Effect.mapError((stopped) => (stopped._tag === "NotBegun" ? SqlFailure.certain(stopped.error) : stopped)))
   }
 }
 

@@ -103,32 +103,24 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
   )
 
   /** One statement reads the session's row and, beside it, the entries asked for: both as of one moment. */
-  const read = Effect.fnUntraced(function* (
-    id: Ids.SessionId,
-    condition: string,
-    params: ReadonlyArray<string | number>,
-    limit: number
-  ) {
-    const rows = yield* database.read<ReadRow>(
-      `SELECT s.format, s.epoch, s.position AS "end", s.sequence AS last, ${columns} FROM midcourse_sessions s
-      LEFT JOIN midcourse_entries e ON e.session = s.number AND ${condition}
-      WHERE s.id = ? ORDER BY e.position LIMIT CAST(? AS INTEGER)`,
-      [...params, id, bounded(limit)]
-    )
+  const read = Effect.fnUntraced(function* (id: Ids.SessionId, text: string, params: ReadonlyArray<string | number>) {
+    const rows = yield* database.read<ReadRow>(text, params)
     const [first] = rows
     if (first === undefined) return yield* missing(id)
     if (first.format > format) return yield* failure(tooNew(first))
-    return { epoch: first.epoch, end: first.end, last: first.last, entries: rows.filter(isEntry).map(entryOf) }
+    return { last: first.last, entries: rows.filter(isEntry).map(entryOf) }
   })
 
   const events = Effect.fn("SqlSessionStore.events")(function* (id: Ids.SessionId, after: number, limit: number) {
     if (limit < 1) return []
     const from = bounded(after)
-    // A sequence is never above its position: the bound on the latter is what the index can use.
-    const { entries, last } = yield* read(id, "e.position > ? AND e.sequence > ?", [from, from], limit)
+    const { entries, last } = yield* read(id, eventsAfter, [from, from, id, bounded(limit)])
+    const first = entries[0]?.sequence ?? last + 1
+    if (first !== from + 1 && from < last) return yield* failure({ _tag: "Pruned", first })
     const gap = entries.findIndex(({ sequence }, index) => sequence !== from + 1 + index)
-    if (gap >= 0)
+    if (gap >= 0) {
       return yield* corrupt(`event ${from + 1 + gap} is missing; the next one kept is ${entries[gap]?.sequence}`)
+    }
     const end = from + entries.length
     return entries.length < limit && end < last ? yield* corrupt(`events ${end + 1} to ${last} are missing`) : entries
   })
@@ -137,17 +129,19 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
     durable: true,
     claim,
     append,
-    position: Effect.fn("SqlSessionStore.position")((id) =>
-      Effect.map(read(id, "FALSE", [], 1), ({ end, epoch }) => ({ epoch, position: end }))
-    ),
+    position: Effect.fn("SqlSessionStore.position")(function* (id) {
+      const text = "SELECT format, epoch, position FROM midcourse_sessions WHERE id = ?"
+      const [row] = yield* database.read<Pick<Head, "format" | "epoch" | "position">>(text, [id])
+      if (row === undefined) return yield* missing(id)
+      if (row.format > format) return yield* failure(tooNew(row))
+      return { epoch: row.epoch, position: row.position }
+    }),
     events,
     kind: Effect.fn("SqlSessionStore.kind")((id, kind, until) =>
-      Effect.map(read(id, "e.kind = ? AND e.position <= ?", [kind, bounded(until)], largest), ({ entries }) => entries)
+      Effect.map(read(id, kindUntil, [kind, bounded(until), id]), ({ entries }) => entries)
     ),
     identity: Effect.fn("SqlSessionStore.identity")((id, inputId) =>
-      Effect.map(read(id, "e.kind = 'input' AND e.input_id = ?", [inputId], 1), ({ entries: [entry] }) =>
-        Option.fromUndefinedOr(entry)
-      )
+      Effect.map(read(id, inputOf, [inputId, id]), ({ entries: [entry] }) => Option.fromUndefinedOr(entry))
     ),
     list: Effect.map(
       database.read<StoredSession>("SELECT id, agent, position, sequence FROM midcourse_sessions ORDER BY number", []),
@@ -199,6 +193,18 @@ const snapshotOf = (query: Database.Query, { number }: Head) =>
 
 const columns = "e.position, e.sequence, e.kind, e.input_id, e.checksum, e.body"
 
+const beside = (condition: string): string =>
+  `SELECT s.format, s.sequence AS last, ${columns} FROM midcourse_sessions s
+  LEFT JOIN midcourse_entries e ON e.session = s.number AND ${condition} WHERE s.id = ?`
+
+/** A sequence is never above its position: the bound on the latter is what the index can use. */
+const eventsAfter = `${beside("e.position > ? AND e.sequence > ?")} ORDER BY e.position LIMIT CAST(? AS INTEGER)`
+
+const kindUntil = `${beside("e.kind = ? AND e.position <= ?")} ORDER BY e.position`
+
+/** Unordered, or SQLite would take the index by position. */
+const inputOf = beside("e.kind = 'input' AND e.input_id = ?")
+
 interface EntryRow {
   readonly position: number
   readonly sequence: number | null
@@ -209,10 +215,7 @@ interface EntryRow {
 }
 
 /** A session's row beside one of its entries, or beside none. */
-type ReadRow = { readonly format: number; readonly epoch: number; readonly end: number; readonly last: number } & (
-  | EntryRow
-  | { readonly position: null }
-)
+type ReadRow = { readonly format: number; readonly last: number } & (EntryRow | { readonly position: null })
 
 const isEntry = <Row extends { readonly position: number | null }>(row: Row): row is Extract<Row, EntryRow> =>
   row.position !== null

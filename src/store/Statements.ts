@@ -5,30 +5,48 @@
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { StoredSnapshot } from "../ledger/SessionStore.ts"
-import type { Head, Plan } from "./CommitGroup.ts"
+import { type Append, format, type StoredSnapshot } from "../ledger/SessionStore.ts"
+import { type Head, lastSequence, type Plan } from "./CommitGroup.ts"
 import type { Dialect, Query } from "./Database.ts"
 
-/** Rows of one statement, at most; a power of two. */
-const rowLimit = 256
+/**
+ * Rows of one statement, at most; powers of two. A round trip to PostgreSQL costs more than any row; in SQLite, which is in the
+ * process, a long statement costs more than several short ones.
+ */
+const limits = {
+  pg: { insert: 256, move: 256 },
+  sqlite: { insert: 8, move: 1 }
+} as const satisfies Record<Dialect, unknown>
 
 /** @category models @since 0.1.0 */
 export interface Statements {
   /** The rows of these sessions, held until the transaction ends, in an order that is the same for everyone. */
   readonly lock: (query: Query, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Head>, SqlError.SqlError>
-  readonly insert: (query: Query, entries: Plan["entries"]) => Effect.Effect<void, SqlError.SqlError>
+  /** Moves the end of one journal if it is where the commit expects it and its owner's; answers the session's number if so. */
+  readonly advance: (
+    query: Query,
+    commit: Append
+  ) => Effect.Effect<ReadonlyArray<Pick<Head, "number">>, SqlError.SqlError>
+  readonly insert: (query: Query, entries: Plan["entries"]) => Effect.Effect<unknown, SqlError.SqlError>
   /** Writes where the journals end now. */
-  readonly move: (query: Query, heads: Plan["heads"]) => Effect.Effect<void, SqlError.SqlError>
-  readonly snapshot: (query: Query, session: number, snapshot: StoredSnapshot) => Effect.Effect<void, SqlError.SqlError>
+  readonly move: (query: Query, heads: Plan["heads"]) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly snapshot: (
+    query: Query,
+    session: number,
+    snapshot: StoredSnapshot
+  ) => Effect.Effect<unknown, SqlError.SqlError>
 }
 
 /** @category constructors @since 0.1.0 */
 export const make = (dialect: Dialect): Statements => {
+  const limit = limits[dialect]
   const lock = sized((size) => {
     const select = `SELECT number, id, epoch, position, sequence, format FROM midcourse_sessions
       WHERE id IN (${repeat("?", size)})`
     return dialect === "pg" ? `${select} ORDER BY number FOR UPDATE` : select
   })
+  const advance = `UPDATE midcourse_sessions SET position = ?, sequence = COALESCE(CAST(? AS INTEGER), sequence)
+    WHERE id = ? AND epoch = ? AND position = ? AND format <= ? RETURNING number`
   const insert = sized(
     (size) => `INSERT INTO midcourse_entries (session, position, sequence, kind, input_id, checksum, body)
       VALUES ${repeat("(?, ?, ?, ?, ?, ?, ?)", size)}`
@@ -49,8 +67,12 @@ export const make = (dialect: Dialect): Statements => {
       const params = size === ids.length ? ids : Array.from({ length: size }, (_, index) => ids[index % ids.length])
       return query<Head>(lock(size), params)
     },
+    advance: (query, { entries, epoch, expected, sessionId }) => {
+      const position = expected + entries.length
+      return query(advance, [position, lastSequence(entries), sessionId, epoch, expected, format])
+    },
     insert: (query, entries) =>
-      inParts(entries, (part) => {
+      inParts(entries, limit.insert, (part) => {
         const params: Array<unknown> = []
         for (const { entry, session } of part) {
           const { body, checksum, inputId, kind, position, sequence } = entry
@@ -59,13 +81,12 @@ export const make = (dialect: Dialect): Statements => {
         return query(insert(part.length), params)
       }),
     move: (query, heads) =>
-      inParts(heads, (part) => {
+      inParts(heads, limit.move, (part) => {
         const params: Array<unknown> = []
         for (const { number, position, sequence } of part) params.push(position, sequence, number)
         return query(move(part.length), params)
       }),
-    snapshot: (query, session, { body, checksum, position }) =>
-      Effect.asVoid(query(snapshot, [session, position, checksum, body]))
+    snapshot: (query, session, { body, checksum, position }) => query(snapshot, [session, position, checksum, body])
   }
 }
 
@@ -82,13 +103,25 @@ const sized = (build: (size: number) => string) => {
 
 const repeat = (text: string, size: number): string => Array.from({ length: size }, () => text).join(", ")
 
-/** Parts whose lengths are powers of two. */
+/** Parts whose lengths are powers of two, at most the limit. */
 const inParts = <A, E>(
   items: ReadonlyArray<A>,
+  limit: number,
   run: (part: ReadonlyArray<A>) => Effect.Effect<unknown, E>
-): Effect.Effect<void, E> => {
-  if (items.length === 0) return Effect.void
-  const size = items.length >= rowLimit ? rowLimit : 2 ** Math.floor(Math.log2(items.length))
-  if (size === items.length) return Effect.asVoid(run(items))
-  return Effect.flatMap(run(items.slice(0, size)), () => inParts(items.slice(size), run))
+): Effect.Effect<unknown, E> => {
+  if (items.length === 1) return run(items)
+  return Effect.suspend(() => {
+    let start = 0
+    return Effect.whileLoop({
+      while: () => start < items.length,
+      body: () => {
+        const left = items.length - start
+        const size = left >= limit ? limit : 2 ** Math.floor(Math.log2(left))
+        const part = items.slice(start, start + size)
+        start += size
+        return run(part)
+      },
+      step: () => {}
+    })
+  })
 }

@@ -443,7 +443,8 @@ const start = <A>(
         chunks: options.chunks ?? "step",
         method
       })
-      log.finish = finish
+      // An attempt that failed left nothing in the context, so what came before it is still the last.
+      log.finish = finish ?? log.finish
       log.stats.started++
       log.stats.open++
       let live = true

@@ -345,10 +345,10 @@ export const cases: ReadonlyArray<Case> = [
     Effect.gen(function* () {
       yield* store.append(commit(id, yield* store.claim(id, agent), mixed, snapshotAt(6)))
       yield* store.prune(id, 3)
-      yield* refusal("the read", store.events(id, 0, 100), "Corrupt")
-      yield* refusal("a read of one", store.events(id, 1, 1), "Corrupt")
+      yield* refusal("the read", store.events(id, 0, 100), "Pruned")
+      yield* refusal("a read of one", store.events(id, 1, 1), "Pruned")
       yield* same("the first event left after all", yield* store.prune(id, 100), 5)
-      yield* refusal("a read of nothing that is left", store.events(id, 3, 100), "Corrupt")
+      yield* refusal("a read of nothing that is left", store.events(id, 3, 100), "Pruned")
       yield* same("a read from the end", yield* store.events(id, 4, 100), [])
     })
   ),

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { onTestFinished } from "vitest"
+import { expect, onTestFinished } from "vitest"
 import * as Workspace from "../../src/host/cli/Workspace.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -127,3 +127,14 @@ export const row = (out: string, id: string): string =>
     .split("\n")
     .find((line) => line.startsWith(`${id} `))
     ?.replace(/ {2,}/g, " | ") ?? ""
+
+/** That these are in it, each after the one before. */
+export const inOrder = (out: string, texts: ReadonlyArray<string>): void => {
+  let from = 0
+  for (const text of texts) {
+    const at = out.indexOf(text, from)
+    if (at < 0)
+      expect.fail(`no ${JSON.stringify(text)} after ${JSON.stringify(out.slice(0, from).slice(-80))} in:\n${out}`)
+    from = at + text.length
+  }
+}

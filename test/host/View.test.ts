@@ -17,6 +17,13 @@ type Body = SessionEvent extends infer Event
     : never
   : never
 
+const eventOf = (body: Body): SessionEvent =>
+  ({ ...body, session_id, generation_id, sequence: 1, time: 0 }) as SessionEvent
+
+/** What has been seen after these. */
+const after = (bodies: ReadonlyArray<Body>): View.View =>
+  bodies.reduce((view, body) => View.next(view, eventOf(body))[0], View.make(Style.plain))
+
 /** What a pipe would get to read. */
 const written = (bodies: ReadonlyArray<Body>, palette = Style.plain): string => {
   let out = ""
@@ -25,8 +32,7 @@ const written = (bodies: ReadonlyArray<Body>, palette = Style.plain): string => 
   })
   let view = View.make(palette)
   for (const body of bodies) {
-    const event = { ...body, session_id, generation_id, sequence: 1, time: 0 } as SessionEvent
-    const [next, pieces] = View.next(view, event)
+    const [next, pieces] = View.next(view, eventOf(body))
     view = next
     pieces.forEach(screen.show)
   }
@@ -38,7 +44,13 @@ const started = { type: "generation.started", initial_input_id: input("in-1"), i
 const request = (request: number, ...ids: ReadonlyArray<string>) =>
   ({ type: "request.started", request, input_ids: ids.map(input) }) as const
 const completed = (request: number) =>
-  ({ type: "request.completed", reason: "stop", request, input_ids: [], usage: { inputTokens: 10, outputTokens: 2 } }) as const
+  ({
+    type: "request.completed",
+    reason: "stop",
+    request,
+    input_ids: [],
+    usage: { inputTokens: 10, outputTokens: 2 }
+  }) as const
 const delta = (text: string) => ({ type: "text.delta", request: 1, text }) as const
 const message = (text: string) => ({ type: "assistant.message", request: 1, text }) as const
 const call = (id: string, tool = "move_file") =>
@@ -180,6 +192,115 @@ describe("a tool call", () => {
     ))
 })
 
+describe("calls that run at once", () => {
+  it("are said to be launched together; one alone is not", () => {
+    const wave = (...ids: ReadonlyArray<string>) =>
+      ({ type: "tools.admitted", request: 1, call_ids: ids.map((id) => id as ToolCallId) }) as const
+    const asked = [requested("c1", { path: "a" }), requested("c2", { path: "b" })]
+    assert.strictEqual(written([...asked, wave("c1", "c2")]), "  launched together: move_file a; move_file b\n")
+    assert.strictEqual(written([...asked, wave("c1")]), "")
+  })
+})
+
+describe("a question about a call", () => {
+  const asks = (id: string, params: { readonly [key: string]: string }) =>
+    ({ type: "tool.approval_requested", ...call(id), reason: "may it run?", params }) as const
+  const move = { from: "inbox/a.md", to: "archive/a.md" }
+
+  it("has a number, the call's parameters and its two answers", () =>
+    assert.strictEqual(
+      written([requested("c1", move), asks("c1", move)]),
+      "  question 1: move_file inbox/a.md -> archive/: may it run? /approve 1 or /deny 1 REASON\n"
+    ))
+
+  it("shows the beginning of a long parameter", () => {
+    const write = { path: "a", content: `# Index\n${"x".repeat(500)}` }
+    const out = written([requested("c1", write), asks("c1", write)])
+    assert.include(out, "move_file a (content: 508 characters): may it run?")
+    assert.match(out, /\n    content: # Index x{290,}…\n$/)
+  })
+
+  it("waits until its call is answered or ends, and keeps its number when it is asked again", () => {
+    const goesOn = { type: "generation.resumed", initial_input_id: input("in-1"), input_ids: [], request: 1 } as const
+    const begin = [requested("c1", move), requested("c2", move), asks("c1", move), asks("c2", move)]
+    const numbers = (...bodies: ReadonlyArray<Body>) =>
+      View.asking(after([...begin, ...bodies])).map(({ number }) => number)
+    assert.deepStrictEqual(numbers(), [1, 2])
+    assert.deepStrictEqual(numbers({ type: "tool.started", ...call("c1") }), [2])
+    assert.deepStrictEqual(numbers({ type: "tool.denied", ...call("c2"), reason: "no" }), [1])
+    assert.deepStrictEqual(numbers(goesOn), [])
+    assert.deepStrictEqual(numbers(goesOn, asks("c2", move)), [2])
+    const answered = View.answered(after(begin), "c1" as ToolCallId)
+    assert.deepStrictEqual(
+      View.asking(answered).map(({ number }) => number),
+      [2]
+    )
+    assert.strictEqual(answered.calls.size, 2)
+  })
+})
+
+describe("a pause", () => {
+  const until = { _tag: "Signal", name: "tea" } as const
+  const scope = { tools: ["move_file"] }
+
+  it("is shown when it is accepted, in effect and over, with what ends it", () =>
+    assert.strictEqual(
+      written([
+        { type: "pause.requested", until, unmet: [until] },
+        { type: "pause.effective", until, requested: 1 },
+        { type: "pause.ended", until, requested: 1 }
+      ]),
+      [
+        "pause accepted: what runs may finish; it lasts until the signal tea (/resume tea)",
+        "pause in effect: nothing runs",
+        "pause ended",
+        ""
+      ].join("\n")
+    ))
+
+  it("of some tools names them", () =>
+    assert.strictEqual(
+      written([
+        { type: "pause.requested", until: { _tag: "At", instant: 2500 }, unmet: [], scope },
+        { type: "pause.effective", until, requested: 1, scope },
+        { type: "pause.ended", until, requested: 1, scope }
+      ]),
+      [
+        "pause of move_file accepted: what runs may finish; it lasts until the time to be up (2.5 s more)",
+        "pause of move_file in effect: none of their calls runs",
+        "pause of move_file ended",
+        ""
+      ].join("\n")
+    ))
+})
+
+describe("a session that is opened again", () => {
+  const recovered = { type: "session.recovered", lost_generation_id: generation_id } as const
+  const parked = { type: "generation.parked", initial_input_id: input("in-1"), input_ids: [] } as const
+
+  it("says that a process was lost, and not where it handed its run on", () => {
+    assert.include(written([started, recovered]), "the process that ran run 1 had ended in the middle of it")
+    assert.notInclude(written([started, parked, recovered]), "had ended")
+    assert.strictEqual(written([{ type: "session.recovered" }]), "the session is open again\n")
+  })
+
+  it("recalls what was shown before and goes on from there", () => {
+    const before: ReadonlyArray<Body> = [
+      started,
+      request(1, "in-1"),
+      requested("c1", { path: "a" }),
+      { type: "tool.started", ...call("c1") }
+    ]
+    const view = before.reduce<View.View>((view, body) => View.recall(view, eventOf(body)), View.make(Style.plain))
+    const interrupted = { type: "tool.interrupted", ...call("c1"), cause: "process-loss", effects: "unknown" } as const
+    const [, pieces] = View.next(view, eventOf(interrupted))
+    assert.deepStrictEqual(pieces, [
+      View.Piece.Line({ text: "  move_file a ... interrupted (process-loss); effects: unknown" })
+    ])
+    assert.strictEqual(View.runOf(view, generation_id), "run 1")
+  })
+})
+
 describe("a run", () => {
   it("is counted, and ends with what it used", () =>
     assert.strictEqual(
@@ -251,6 +372,27 @@ describe("the words of the program", () => {
         actual: "gen_2" as GenerationId
       }),
       "stop refused (generation-mismatch); run 2 is running"
+    )
+  })
+
+  it("say of a refused resume what is unmet, and of a refused withdrawal why", () => {
+    const said = (what: string, receipt: Parameters<typeof Answer.controlled>[3]) =>
+      Answer.controlled(Style.plain, runs, what, receipt, 1000)
+    const unmet = [
+      { _tag: "Signal", name: "tea" },
+      { _tag: "At", instant: 5000 }
+    ] as const
+    assert.strictEqual(
+      said("resume", { accepted: false, reason: "condition-unmet", unmet }),
+      "resume refused (condition-unmet); it still waits for the signal tea (/resume tea) and the time to be up (4 s more)"
+    )
+    assert.strictEqual(
+      said("resume", { accepted: false, reason: "condition-unmet", unmet: [] }),
+      "resume refused (condition-unmet); nothing is paused"
+    )
+    assert.strictEqual(
+      said("drop in-2", { accepted: false, reason: "not-queued" }),
+      "drop in-2 refused (not-queued); it does not wait for a run of its own"
     )
   })
 

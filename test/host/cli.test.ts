@@ -177,7 +177,8 @@ describe("the command line", () => {
   it("explains itself", { timeout: 20_000 }, async () => {
     const help = await run("", { args: ["--help"] })
     expect({ code: help.code, error: help.error }).toEqual({ code: 0, error: "" })
-    for (const flag of ["--task", "--workspace", "--keep", "--model", "--pace"]) expect(help.out).toContain(flag)
+    const flags = ["--task", "--workspace", "--keep", "--model", "--pace", "--parallel", "--approve"]
+    for (const flag of [...flags, "--store", "--session", "--resume", "--list"]) expect(help.out).toContain(flag)
     for (const line of Commands.help) expect(help.out).toContain(line)
     expect(help.out).not.toContain("\u001b")
     const { version }: { readonly version: string } = JSON.parse(readFileSync("package.json", "utf8"))
@@ -190,6 +191,11 @@ describe("the command line", () => {
     [["--pace", "soon"], /--pace/],
     [["--task", " "], /not blank/],
     [["--model", "small"], /OPENAI_API_KEY/],
+    [["--parallel", "0"], /a number from 1 to 16/],
+    [["--session", "tea"], /--session is about a store: name its file with --store FILE/],
+    [["--list"], /--list is about a store/],
+    [["--resume"], /--resume is about a store/],
+    [["--store", "x.db", "--session", "caf\u00e9"], /printable ASCII/],
     [["--workspace", "/no/such/place"], /\/no\/such\/place cannot be the workspace: it does not exist/]
   ])("%j is one message on standard error, and 2", { timeout: 20_000 }, async (args, message) => {
     const { code, error, out } = await run("", { args })

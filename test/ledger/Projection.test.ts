@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { type Event, type Ids, Input } from "../../src/index.ts"
 import type { Entry } from "../../src/ledger/Entry.ts"
 import * as Entries from "../../src/ledger/Entry.ts"
+import * as Report from "../../src/ledger/Report.ts"
 import * as Projection from "../../src/ledger/Projection.ts"
 import { generationId, inputId } from "../support/harness.ts"
 
@@ -30,7 +31,7 @@ const fold = (...entries: ReadonlyArray<Entry>) => {
 const session = "ses_fold" as Ids.SessionId
 
 const reportOf = (projection: Projection.Projection, generation: Projection.GenerationState) =>
-  Projection.report(projection, generation, generation.calls)
+  Report.make(projection, generation, generation.calls)
 
 const accepted = (input: Input.Input, bound: Ids.GenerationId | null = null): Entry => ({
   record: "input",
@@ -198,7 +199,7 @@ describe("Projection: generations", () => {
       }
     )
     const generation = projection.generations.get(gen)
-    assert.deepStrictEqual(generation && Projection.partition(projection, generation), {
+    assert.deepStrictEqual(generation && Report.partition(projection, generation), {
       delivered: [inputId("p1")],
       undelivered: [inputId("s1")],
       unknown: [inputId("s2")]

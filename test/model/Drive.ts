@@ -51,6 +51,8 @@ export interface CallSeen {
   status: string
 }
 
+const unanswered: Effect.Effect<Answered> = Effect.as(Effect.void, undefined)
+
 /** One session under way. */
 export class Drive {
   readonly scheduler = new DeterministicScheduler(
@@ -124,7 +126,7 @@ export class Drive {
           return this.#submit(command.input, command.anchor === undefined ? null : this.#resolve(command.anchor))
         case "repeat": {
           const again = this.#repeated(command)
-          return again === undefined ? Effect.succeed(undefined) : this.#submit(again.input, again.anchor)
+          return again === undefined ? unanswered : this.#submit(again.input, again.anchor)
         }
         case "cancel":
         case "stop": {
@@ -144,7 +146,7 @@ export class Drive {
             command.at === undefined
               ? asked.findLast((each) => each.asking)
               : asked[command.at % Math.max(1, asked.length)]
-          if (call === undefined) return Effect.succeed(undefined)
+          if (call === undefined) return unanswered
           call.asking = false
           return session.decide(call.id, command.allow ? { _tag: "Allow" } : { _tag: "Deny", reason: "no" })
         }

@@ -3,6 +3,7 @@ import { Context, Deferred, Duration, Effect, Layer, Random, Schedule } from "ef
 import {
   Agent,
   AgentRuntime,
+  ContextStore,
   Limits,
   type Session,
   ToolPolicy,

@@ -1,6 +1,6 @@
 /** The reference bites: each fault planted in the engine, or in the face of a session, is found on sequences that agree without it. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { vi } from "vitest"
 import type * as AdmissionModule from "../../src/boundary/Admission.ts"
 import type * as InboxModule from "../../src/boundary/Inbox.ts"
@@ -145,7 +145,7 @@ const faces: Record<string, Wrap> = {
     return {
       ...session,
       cancel,
-      receipt: (id) => (dropped.has(id) ? Effect.succeed(Option.none()) : session.receipt(id))
+      receipt: (id) => (dropped.has(id) ? Effect.succeedNone : session.receipt(id))
     }
   },
   "a stop is accepted and not done": (session) => ({ ...session, stop: () => Effect.succeed(done) }),

@@ -75,6 +75,21 @@ describe("a journal in a SQLite file", () => {
     })
   )
 
+  it.live("holds what was written when its owner's process is killed (L-I3)", () =>
+    Effect.gen(function* () {
+      const filename = yield* temporary
+      const killed = yield* owner("sqlite", filename, id)
+      yield* killed.says
+      assert.strictEqual(yield* killed.append, "written")
+      assert.strictEqual(yield* killed.append, "written")
+      yield* killed.kill
+      const next = yield* Effect.flatMap(SessionStore, (store) => store.claim(id, "agent")).pipe(
+        using(sqlite(filename))
+      )
+      assert.deepStrictEqual([next.epoch, next.position, next.entries.length], [2, 2, 2])
+    })
+  )
+
   it.live("two processes that make it at once both get it", () =>
     Effect.gen(function* () {
       const filename = yield* temporary

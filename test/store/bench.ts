@@ -12,6 +12,7 @@ import type * as Ids from "../../src/domain/Ids.ts"
 import { SessionStore, type StoredEntry } from "../../src/ledger/SessionStore.ts"
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
+import * as Postgres from "../support/postgres.ts"
 
 type Synchronous = "FULL" | "NORMAL"
 
@@ -130,6 +131,32 @@ const group = (folder: string, synchronous: Synchronous) =>
     )
   }).pipe(Effect.provide(open(folder, "store.db", synchronous)))
 
+const postgres = Effect.gen(function* () {
+  const store = yield* SessionStore
+  yield* Effect.forEach(sessions, (id) => store.claim(id, "bench"))
+  const append = appending(store)
+  const [first] = sessions
+  if (first === undefined) return
+  const alone: Array<number> = []
+  for (let n = 0; n < 1000; n++) {
+    const before = performance.now()
+    yield* append(first)
+    alone.push(performance.now() - before)
+  }
+  const rounds = 50
+  const before = performance.now()
+  yield* Effect.forEach(sessions, (id) => Effect.replicateEffect(append(id), rounds, { discard: true }), {
+    concurrency: "unbounded",
+    discard: true
+  })
+  const each = micros((performance.now() - before) / (rounds * sessions.length))
+  console.log(`PostgreSQL one append: ${micros(median(alone))}; ${sessions.length} sessions at once: ${each}`)
+})
+
+const inCluster = Effect.flatMap(Postgres.start, (cluster) =>
+  Effect.provide(postgres, SqlSessionStore.layer.pipe(Layer.provide(Postgres.client(cluster))))
+)
+
 const run = (measure: typeof single, synchronous: Synchronous) =>
   Effect.acquireUseRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "midcourse-bench-"))),
@@ -143,3 +170,5 @@ await Effect.runPromise(
     Effect.forEach(["FULL", "NORMAL"] as const, (synchronous) => run(measure, synchronous))
   )
 )
+
+if (Postgres.programs !== undefined) await Effect.runPromise(Effect.scoped(inCluster))

@@ -9,6 +9,8 @@ export interface Owner {
   readonly says: Effect.Effect<string>
   /** Tells it to append, and waits for what it says. */
   readonly append: Effect.Effect<string>
+  /** Ends it at once, without a word to it. */
+  readonly kill: Effect.Effect<void>
 }
 
 const program = fileURLToPath(new URL("owner.ts", import.meta.url))
@@ -16,20 +18,19 @@ const program = fileURLToPath(new URL("owner.ts", import.meta.url))
 /** Starts an owner; it ends with the scope. */
 export const owner = (...args: ReadonlyArray<string>): Effect.Effect<Owner, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => spawn(process.execPath, [program, ...args], { stdio: ["pipe", "pipe", "inherit"] })),
-      (child) =>
-        Effect.callback<void>((resume) => {
-          if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
-          child.once("exit", () => resume(Effect.void))
-          child.stdin.end()
-        })
-    )
+    const start = Effect.sync(() => spawn(process.execPath, [program, ...args], { stdio: ["pipe", "pipe", "inherit"] }))
+    const ended = (child: Effect.Success<typeof start>, end: () => void) =>
+      Effect.callback<void>((resume) => {
+        if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
+        child.once("exit", () => resume(Effect.void))
+        end()
+      })
+    const child = yield* Effect.acquireRelease(start, (child) => ended(child, () => child.stdin.end()))
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
     const says = Effect.map(
       Effect.promise(() => lines.next()),
       (line) => (line.done === true ? "(ended)" : line.value)
     )
     const tell = Effect.sync(() => void child.stdin.write("append\n"))
-    return { says, append: Effect.andThen(tell, says) }
+    return { says, append: Effect.andThen(tell, says), kill: ended(child, () => child.kill("SIGKILL")) }
   })

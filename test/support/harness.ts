@@ -1,7 +1,16 @@
 /** A session of the real runtime over a scripted provider and three fixture tools, with every event recorded. */
 import { Context, Effect, Fiber, Layer, Option, Schema, type Scope, Stream } from "effect"
 import { Tool, Toolkit } from "effect/ai"
-import { Agent, AgentRuntime, type Event, type Ids, Input, type Receipt, type Session } from "../../src/index.ts"
+import {
+  Agent,
+  AgentRuntime,
+  type Event,
+  type Ids,
+  Input,
+  type Receipt,
+  type Session,
+  type SessionError
+} from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 
 const parameters = Schema.Struct({ path: Schema.String })
@@ -28,6 +37,7 @@ export interface Options {
   readonly edit?: Handler
   readonly send?: Handler
   readonly id?: Ids.SessionId
+  readonly open?: AgentRuntime.OpenOptions
 }
 
 export interface Harness {
@@ -53,6 +63,12 @@ export const generationId = (id: string): Ids.GenerationId => id as Ids.Generati
 
 /** Opens a session in the caller's scope. References provided around it (limits, ports) apply to it. */
 export const open = (options: Options): Effect.Effect<Harness, never, Scope.Scope | AgentRuntime.AgentRuntime> =>
+  Effect.orDie(opening(options))
+
+/** The same, with the error of an opening that fails. */
+export const opening = (
+  options: Options
+): Effect.Effect<Harness, SessionError.SessionError, Scope.Scope | AgentRuntime.AgentRuntime> =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel.make(options.script, options.model)
     const began: Array<string> = []
@@ -70,9 +86,9 @@ export const open = (options: Options): Effect.Effect<Harness, never, Scope.Scop
     const services = yield* Layer.build(Layer.merge(model.layer, handlers))
     const runtime = yield* AgentRuntime.AgentRuntime
     const session = yield* Effect.provideContext(
-      runtime.open(agent, options.id === undefined ? {} : { id: options.id }),
+      runtime.open(agent, { ...(options.id === undefined ? {} : { id: options.id }), ...options.open }),
       Context.merge(yield* Effect.context<Scope.Scope>(), services)
-    ).pipe(Effect.orDie)
+    )
     const steering = session.capability("live.steering")
     return {
       session,

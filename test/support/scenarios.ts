@@ -236,6 +236,10 @@ const scenario = (
         listener: () => read((event) => (event.type === "request.started" && event.request < 3 ? steer() : Effect.void))
       }
       const scope = Scope.makeUnsafe()
+      fixture.onTool = (n) => {
+        if (n !== (shape.when ?? 2)) return
+        for (let i = 0; i < (shape.pending ?? 0); i++) Effect.runSync(steer())
+      }
       const main = Effect.gen(function* () {
         const runtime = yield* AgentRuntime.AgentRuntime
         const store = shape.store && slowStore(shape.store.lands, shape.store.tells)
@@ -257,10 +261,6 @@ const scenario = (
         if (!prompt.accepted || prompt.generationId === null) return yield* Effect.die("not started")
         generation = prompt.generationId
         for (let i = 0; i < (shape.queued ?? 0); i++) yield* every.followUp()
-        fixture.onTool = (n) => {
-          if (n !== (shape.when ?? 2)) return
-          for (let i = 0; i < (shape.pending ?? 0); i++) Effect.runSync(steer())
-        }
         const host = waits ? yield* Effect.forkDetach(unblock(open)) : undefined
         probe.arm()
         const report = yield* Effect.orDie(open.await(generation))

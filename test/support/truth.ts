@@ -56,7 +56,7 @@ export const lies = ({ context, events, receipts }: Told, maxRequests?: number):
     if (disposition === "applied" && times !== 1)
       bad.push(`L-D2 ${inputId} is applied and ${times} times in the context`)
     if (disposition === "held" && times !== 0) bad.push(`L-D3 ${inputId} is held (${reason}) and in the context`)
-    if (times > 1) bad.push(`L-C20 ${inputId} is ${times} times in the context`)
+    if (times > 1) bad.push(`L-B1 ${inputId} is ${times} times in the context`)
     const endings = events.filter((event) => settled(event) && "input_id" in event && event.input_id === inputId)
     if (endings.length !== 1) bad.push(`L-D1 ${inputId} was settled ${endings.length} times`)
     const bound = receipts.find((receipt) => receipt.inputId === inputId)?.generationId

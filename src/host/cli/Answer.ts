@@ -32,8 +32,8 @@ export interface Row {
  * @category rendering
  * @since 0.1.0
  */
-export const refused = (palette: Style.Palette, runs: Runs, receipt: Refusal): string =>
-  note(receipt.inputId, palette.bad(`refused (${receipt.reason})`) + `: ${remedy(runs, receipt)}`)
+export const refused = (palette: Style.Palette, runs: Runs, receipt: Refusal, what: string = receipt.inputId): string =>
+  note(what, palette.bad(`refused (${receipt.reason})`) + `: ${remedy(runs, receipt)}`)
 
 const remedy = (runs: Runs, { actual, detail, generationId, reason }: Refusal): string => {
   switch (reason) {
@@ -80,9 +80,13 @@ export const controlled = (
   now = 0
 ): string | undefined => {
   if (receipt.accepted) return undefined
-  const why = reasonOf(runs, receipt, now)
+  const why = what === "pause" ? pauseRefusal(receipt) : reasonOf(runs, receipt, now)
   return palette.bad(`${what} refused (${receipt.reason})${why === undefined ? "" : `; ${why}`}`)
 }
+
+/** The conditions the program makes can all come: what is refused is one pause more than there may be. */
+const pauseRefusal = ({ reason }: Refused): string | undefined =>
+  reason === "condition-unmet" ? "there are as many pauses as there may be" : undefined
 
 type Refused = Extract<ControlReceipt, { readonly accepted: false }>
 
@@ -94,7 +98,7 @@ const reasonOf = (runs: Runs, { actual, reason, unmet }: Refused, now: number): 
         ? "nothing is paused"
         : `it still waits for ${Pauses.conditions(unmet, now)}`
     case "unknown-id":
-      return "there is no such thing"
+      return "there is no such input or call"
     case "not-queued":
       return "it does not wait for a run of its own"
     case "already-decided":
@@ -140,6 +144,7 @@ export const carrier = (runs: Runs, receipt: Receipt): string => {
  * @since 0.1.0
  */
 export const table = (palette: Style.Palette, runs: Runs, rows: ReadonlyArray<Row>): ReadonlyArray<string> => {
+  if (rows.length === 0) return [palette.dim("no input was given")]
   const cells = rows.map((row) => [row.id, row.kind, disposition(row.receipt), carrier(runs, row.receipt)])
   const head = ["input", "kind", "disposition", "carried by"]
   const widths = head.map((title, column) => Math.max(title.length, ...cells.map((cell) => cell[column]?.length ?? 0)))
@@ -180,8 +185,10 @@ export const leftOver = (
   ]
 }
 
-const lineOf = ({ id, kind, receipt, text }: Row, paint: (text: string) => string): string =>
-  `${note(id, paint(disposition(receipt)))} (${kind}): ${Style.clip(Style.clean(text), 100)}`
+const lineOf = ({ id, kind, receipt, text }: Row, paint: (text: string) => string): string => {
+  const what = receipt.reason === undefined ? `${receipt.disposition} (${kind})` : disposition(receipt)
+  return `${note(id, paint(what))}: ${Style.clip(Style.clean(text), 100)}`
+}
 
 const pauseLine = (pause: SessionStatus["pauses"][number], now: number): string =>
   `pause${Pauses.about(pause.scope)} ${pause.effective ? "in effect" : "accepted, not yet in effect"}: it waits for ${Pauses.unmet(pause, now)}`

@@ -61,7 +61,8 @@ const variable = (name: string): Effect.Effect<string | undefined> =>
   )
 
 /**
- * Chooses the model. `pace` is the embedded planner's wait before each word and call, in milliseconds.
+ * Chooses the model. `pace` is the embedded planner's wait before each word and call, in milliseconds; `together` says that
+ * the calls of a response may run at once.
  *
  * @category constructors
  * @since 0.1.0
@@ -69,6 +70,7 @@ const variable = (name: string): Effect.Effect<string | undefined> =>
 export const choose = Effect.fn("Model.choose")(function* (options: {
   readonly name: string | undefined
   readonly pace: number
+  readonly together: boolean
 }): Effect.fn.Return<Model, Misuse> {
   const key = yield* variable("OPENAI_API_KEY")
   const address = yield* variable("OPENAI_BASE_URL")
@@ -83,7 +85,7 @@ export const choose = Effect.fn("Model.choose")(function* (options: {
     return {
       name: `the embedded planner, offline (OPENAI_API_KEY is not set${unused})`,
       hint: undefined,
-      layer: Planner.layer({ pace: options.pace })
+      layer: Planner.layer({ pace: options.pace, together: options.together })
     }
   }
   const baseUrl = address ?? defaultBaseUrl

@@ -44,19 +44,28 @@ export interface Next {
 }
 
 /**
- * Decides the next response to a prompt. `filesPerStep` (2 unless said) is how many files one response reads and moves;
- * a long list takes more, so that a task needs some thirty responses at most.
+ * How much one response asks for. `filesPerStep` (2 unless said) is how many files it reads and moves; a long list takes
+ * more, so that a task needs some thirty responses at most, or twice as many where `together` says that calls may run at
+ * once: a file is then read in one response and moved in the next.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Pace {
+  readonly filesPerStep?: number | undefined
+  readonly together?: boolean | undefined
+}
+
+/**
+ * Decides the next response to a prompt.
  *
  * @category planning
  * @since 0.1.0
  */
-export const next = (
-  messages: ReadonlyArray<Prompt.Message>,
-  options?: { readonly filesPerStep?: number | undefined }
-): Next => {
+export const next = (messages: ReadonlyArray<Prompt.Message>, options?: Pace): Next => {
   const story = read(messages)
   const { work } = story
-  const step = work === undefined || !story.active ? idle : decide(story, work, options?.filesPerStep ?? 2)
+  const step = work === undefined || !story.active ? idle : decide(story, work, options ?? {})
   const replies = story.said.flatMap((said) => reply(story, said, step.calls.length > 0))
   const calls = step.calls.map((call, index) => ({ ...call, id: `call_${story.nextCall + index}` }))
   return { text: [...replies, ...closing(story, step, replies.length > 0)].join(" "), calls }
@@ -89,7 +98,7 @@ const isRemark = ({ statement }: Said): boolean =>
   statement._tag === "Unknown"
 
 /** The next step of a task: list, then read and move, then index, then nothing. */
-const decide = (story: Story, work: Work, filesPerStep: number): Step => {
+const decide = (story: Story, work: Work, { filesPerStep = 2, together = false }: Pace): Step => {
   if (work.listFailure !== undefined) return idle
   if (work.listing === undefined) {
     const list: Ask = { name: "list_files", params: { directory: work.source } }
@@ -101,12 +110,19 @@ const decide = (story: Story, work: Work, filesPerStep: number): Step => {
   const room = work.limit === undefined ? size : Math.min(size, Math.max(0, work.limit - work.moved.size))
   const batch = pending(work).slice(0, room)
   if (batch.length === 0) return decideIndex(story, work)
+  const looks = batch.flatMap((file) => {
+    const look: Ask = { name: "read_file", params: { path: file } }
+    return story.titles.has(file) || exhausted(work, look) ? [] : [{ file, look }]
+  })
+  if (together && looks.length > 0) {
+    return { text: `Reading ${names(looks.map(({ file }) => file))}.`, calls: looks.map(({ look }) => look) }
+  }
   return {
-    text: `Reading and moving ${names(batch)} to ${work.target}.`,
-    calls: batch.flatMap((file) => {
-      const look: Ask = { name: "read_file", params: { path: file } }
-      return story.titles.has(file) || exhausted(work, look) ? [move(work, file)] : [look, move(work, file)]
-    })
+    text: `${together ? "Moving" : "Reading and moving"} ${names(batch)} to ${work.target}.`,
+    calls: batch.flatMap((file) => [
+      ...looks.flatMap((each) => (each.file === file ? [each.look] : [])),
+      move(work, file)
+    ])
   }
 }
 

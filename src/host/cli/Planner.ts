@@ -20,6 +20,8 @@ export interface Options {
   readonly pace?: Duration.Input | undefined
   /** How many files one response reads and moves. 2 unless said. */
   readonly filesPerStep?: number | undefined
+  /** Whether the calls of a response may run at once, so that none may need another's outcome. Not unless said. */
+  readonly together?: boolean | undefined
 }
 
 /**
@@ -40,7 +42,7 @@ export const make = (options?: Options): Effect.Effect<LanguageModel.LanguageMod
   const pace = Duration.fromInputUnsafe(options?.pace ?? defaultPace)
   const waits = Duration.isGreaterThan(pace, Duration.zero)
   const answer = (request: LanguageModel.ProviderOptions): Plan.Next =>
-    declared(Plan.next(request.prompt.content, { filesPerStep: options?.filesPerStep }), request)
+    declared(Plan.next(request.prompt.content, options), request)
 
   return LanguageModel.make({
     supportsSystemMessagesInHistory: Effect.succeed(true),

@@ -9,7 +9,7 @@ import * as Pauses from "./Pauses.ts"
 import { asking, type View } from "./View.ts"
 
 /**
- * `Working`: something happens without anybody's doing. `Waiting`: only a person's line lets it go on, as `words` say.
+ * `Working`: something happens without anybody's doing. `Waiting`: only a person's line lets it go on; `what` names it.
  * `Idle`: there is nothing to go on with.
  *
  * @category models
@@ -17,7 +17,7 @@ import { asking, type View } from "./View.ts"
  */
 export type Standing = Data.TaggedEnum<{
   Working: {}
-  Waiting: { readonly words: string }
+  Waiting: { readonly what: string }
   Idle: {}
 }>
 
@@ -43,11 +43,9 @@ export const of = (status: SessionStatus, view: View, now: number): Standing => 
   // A call that is asked about holds up no other: while one of those is left, something goes on.
   const asked = open.length > 0 && open.length === view.calls.size
   if (held.length === 0 && !asked) return Standing.Working()
-  const words = [
-    ...(asked
-      ? [`for an answer to question ${open.map(({ number }) => number).join(" and ")} (/approve or /deny)`]
-      : []),
-    ...held.map((pause) => `for ${Pauses.unmet(pause, now)}`)
+  const what = [
+    ...(asked ? [`an answer to question ${open.map(({ number }) => number).join(" and ")} (/approve or /deny)`] : []),
+    ...held.map((pause) => Pauses.unmet(pause, now))
   ]
-  return Standing.Waiting({ words: `it waits ${words.join(" and ")}` })
+  return Standing.Waiting({ what: what.join(" and ") })
 }

@@ -217,3 +217,24 @@ export const run = (program: Effect.Effect<number>): void => {
     process.stdout.write("", () => process.exit(status))
   })
 }
+
+/**
+ * Loads what Node warns of as experimental, without the warning: it is not for whoever runs the program.
+ *
+ * @category process
+ * @since 0.1.0
+ */
+export const withoutExperimentalWarning = async <A>(load: () => Promise<A>): Promise<A> => {
+  const { emitWarning } = process
+  const isExperimental = ([, options]: ReadonlyArray<unknown>): boolean =>
+    options === "ExperimentalWarning" ||
+    (typeof options === "object" && options !== null && "type" in options && options.type === "ExperimentalWarning")
+  process.emitWarning = (...args: ReadonlyArray<unknown>) => {
+    if (!isExperimental(args)) Reflect.apply(emitWarning, process, args)
+  }
+  try {
+    return await load()
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}

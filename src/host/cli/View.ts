@@ -261,7 +261,12 @@ export const next = (view: View, event: SessionEvent): Shown => {
       )
     }
     case "pause.effective":
-      return lines(view, palette.waiting(`pause${Pauses.about(event.scope)} in effect: nothing of it runs`))
+      return lines(
+        view,
+        palette.waiting(
+          `pause${Pauses.about(event.scope)} in effect: ${event.scope === undefined ? "nothing" : "none of their calls"} runs`
+        )
+      )
     case "pause.ended":
       return lines(view, palette.good(`pause${Pauses.about(event.scope)} ended`))
     case "session.recovered": {
@@ -315,7 +320,7 @@ const ended = (view: View, event: Ended): Shown => {
   const counts = `${tally.requests} request${tally.requests === 1 ? "" : "s"} completed`
   const tokens = `${tally.inputTokens} tokens in, ${tally.outputTokens} out`
   return lines(
-    view,
+    { ...view, calls: new Map(), questions: new Map() },
     paint(`${runOf(view, event.generation_id)} ${outcome}${why}`),
     palette.dim(`  ${counts}, ${tokens}`)
   )

@@ -115,17 +115,45 @@ export const scratch = Effect.fn("Workspace.scratch")(function* (options?: {
   readonly directory?: string | undefined
 }): Effect.fn.Return<Workspace, PlatformError.PlatformError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
   const kept = options?.keep ?? false
   const where = { prefix: "midcourse-", directory: options?.directory }
   const created = yield* kept ? fs.makeTempDirectory(where) : fs.makeTempDirectoryScoped(where)
   const root = yield* fs.realPath(created)
+  yield* fill(root)
+  return { root, origin: "scratch", kept }
+})
+
+const fill = Effect.fnUntraced(function* (root: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
   yield* fs.makeDirectory(path.join(root, source), { recursive: true })
   yield* fs.makeDirectory(path.join(root, target), { recursive: true })
   yield* Effect.forEach(files, ([name, content]) => fs.writeFileString(path.join(root, name), content), {
     discard: true
   })
-  return { root, origin: "scratch", kept }
+})
+
+/**
+ * The scratch workspace of a store: the directory of its name and `.workspace`. It is made whole or not at all, used as it
+ * is when it is there, and never removed.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const beside = Effect.fn("Workspace.beside")(function* (
+  store: string
+): Effect.fn.Return<Workspace, PlatformError.PlatformError | WorkspaceError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const wanted = `${store}.workspace`
+  if (!(yield* fs.exists(wanted))) {
+    const made = yield* fs.makeTempDirectory({ directory: path.dirname(store), prefix: `${path.basename(wanted)}-` })
+    yield* Effect.andThen(fill(made), fs.rename(made, wanted)).pipe(
+      Effect.onError(() => Effect.ignore(fs.remove(made, { recursive: true })))
+    )
+  }
+  const { root } = yield* adopt(wanted)
+  return { root, origin: "scratch", kept: true }
 })
 
 /**
@@ -152,16 +180,20 @@ export const adopt = Effect.fn("Workspace.adopt")(function* (
 })
 
 /**
- * The workspace a command line asks for: the directory it names, or else a scratch one.
+ * The workspace a command line asks for: the directory it names, or else a scratch one, beside the store if there is one.
  *
  * @category constructors
  * @since 0.1.0
  */
 export const open = (options: {
   readonly directory?: string | undefined
+  readonly store?: string | undefined
   readonly keep?: boolean | undefined
 }): Effect.Effect<
   Workspace,
   PlatformError.PlatformError | WorkspaceError,
   FileSystem.FileSystem | Path.Path | Scope.Scope
-> => (options.directory === undefined ? scratch({ keep: options.keep }) : adopt(options.directory))
+> => {
+  if (options.directory !== undefined) return adopt(options.directory)
+  return options.store === undefined ? scratch({ keep: options.keep }) : beside(options.store)
+}

@@ -1,0 +1,411 @@
+/** A7 and C10: what is promised is written first, and what was not written was not promised. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { Event, Input } from "../../src/index.ts"
+import { ScriptedModel } from "../../src/testing/index.ts"
+import { type Harness, inputId, open, toolResults, types, userTexts } from "../support/harness.ts"
+import { duringRequest, type Gated, lasting, receipts, report, seen, trace, withLimits, words } from "../support/scenes.ts"
+import * as Stores from "../support/stores.ts"
+
+const law = it.effect
+const id = Stores.sessionId
+const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
+const isAnswered = <A, E>(fiber: Fiber.Fiber<A, E>) =>
+  Effect.andThen(Stores.settle, Effect.sync(() => fiber.pollUnsafe() !== undefined))
+
+const followUp = (h: Harness, name: string, content = name) => h.session.submit(Input.followUp(content, { id: name }))
+
+/** A generation whose first request is under way, and a steer `s1` whose admission is being written. */
+const reserved = (store: Stores.Watched, then?: Stores.Fate, options?: Parameters<typeof duringRequest>[0]) =>
+  Effect.gen(function* () {
+    const h = yield* duringRequest({ id, ...options })
+    const held = yield* Stores.hold(store, "steering.accepted", then)
+    const submitted = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
+    yield* held.reached
+    return { ...h, ...held, submitted }
+  })
+
+describe("L-A7 what is being written", () => {
+  law("L-A7 queued is answered only when the admission is written", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store)
+        assert.isFalse(yield* isAnswered(h.submitted))
+        assert.strictEqual(words(yield* h.receipt("s1")), "none")
+        yield* h.release
+        assert.strictEqual(words(yield* Fiber.join(h.submitted)), "queued")
+      })
+    )
+  )
+
+  law("L-A7 it counts for the capacity of steering", () =>
+    withLimits(
+      { pendingSteering: 1 },
+      Stores.on((store) =>
+        Effect.gen(function* () {
+          const h = yield* reserved(store)
+          assert.strictEqual(words(yield* h.steer(h.id, "s2", { id: "s2" })), "refused queue-full")
+          yield* h.release
+          assert.strictEqual(words(yield* Fiber.join(h.submitted)), "queued")
+        })
+      )
+    )
+  )
+
+  law("L-A7 it counts for the capacity of identities", () =>
+    withLimits(
+      { identities: 2 },
+      Stores.on((store) =>
+        Effect.gen(function* () {
+          const h = yield* reserved(store)
+          assert.strictEqual(words(yield* followUp(h, "f1")), "refused identities-exhausted")
+          yield* h.release
+        })
+      )
+    )
+  )
+
+  law("L-A7 a follow-up counts for the capacity of the queue", () =>
+    withLimits(
+      { queued: 1 },
+      Stores.on((store) =>
+        Effect.gen(function* () {
+          const h = yield* duringRequest({ id })
+          const held = yield* Stores.hold(store, "input.accepted")
+          const submitted = yield* fork(followUp(h, "f1"))
+          yield* held.reached
+          assert.strictEqual(words(yield* followUp(h, "f2")), "refused queue-full")
+          yield* held.release
+          assert.strictEqual(words(yield* Fiber.join(submitted)), "queued")
+        })
+      )
+    )
+  )
+
+  law("L-A7 a prompt makes the session busy", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* open({ id, script: [ScriptedModel.text("one"), ScriptedModel.text("two")] })
+        const held = yield* Stores.hold(store, "input.accepted")
+        const first = yield* fork(h.session.submit(Input.prompt("one", { id: "p1" })))
+        yield* held.reached
+        const second = yield* h.session.submit(Input.prompt("two", { id: "p2" }))
+        assert.strictEqual(words(second), "refused busy")
+        yield* held.release
+        assert.isTrue((yield* Fiber.join(first)).accepted)
+      })
+    )
+  )
+
+  law("L-A7 the finish waits for it and makes no request for it until it is written", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store)
+        yield* h.go
+        yield* Stores.settle
+        assert.notInclude(types(yield* h.events), "generation.finished")
+        assert.strictEqual(h.model.requests.length, 1)
+        yield* h.release
+        const { outcome, requests } = yield* report(h, h.id)
+        assert.deepStrictEqual([outcome, requests], ["finished", 2])
+        assert.deepStrictEqual(userTexts(h.model.requests[1]), ["do it", "s1"])
+        assert.strictEqual(words(yield* Fiber.join(h.submitted)).split(" ")[0], "queued")
+        assert.deepStrictEqual(yield* receipts(h, "s1"), ["applied in 2"])
+      })
+    )
+  )
+
+  law("L-A7 once its write has failed, the finish goes on without it", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store, Stores.unavailable)
+        yield* h.go
+        yield* Stores.settle
+        yield* h.release
+        assert.strictEqual((yield* report(h, h.id)).requests, 1)
+        assert.strictEqual(words(yield* Fiber.join(h.submitted)), "refused storage-unavailable")
+      })
+    )
+  )
+
+  law("L-A7 it withholds no tool until it is written", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const first = yield* Deferred.make<void>()
+        const second = yield* Deferred.make<void>()
+        const script = [
+          ScriptedModel.calls(["a", "b", "c"].map((path) => ({ name: "edit", params: { path }, id: path }))),
+          ScriptedModel.text("done")
+        ]
+        const edit = (path: string) =>
+          Effect.as(path === "a" ? Deferred.await(first) : path === "b" ? Deferred.await(second) : Effect.void, path)
+        const h = yield* open({ id, script, edit })
+        const generation = yield* h.prompt("do it", "p")
+        yield* seen(h, "tool.started")
+        // The lane is one: what the calls journal waits behind the admission, so only a write of its own may be slow.
+        const held = yield* Stores.hold(store, "steering.accepted")
+        const submitted = yield* fork(h.steer(generation, "s1", { id: "s1" }))
+        yield* held.reached
+        yield* Deferred.succeed(first, undefined)
+        yield* Stores.settle
+        assert.notInclude(types(yield* h.events), "tool.not_started")
+        yield* held.release
+        assert.strictEqual(words(yield* Fiber.join(submitted)), "queued")
+        yield* Deferred.succeed(second, undefined)
+        yield* report(h, generation)
+        const results = toolResults(h.model.requests[1])
+        assert.deepStrictEqual(
+          results.map((result) => result.isFailure),
+          [false, false, true]
+        )
+      })
+    )
+  )
+
+  law("L-A7 the same input waits for it and gets the same receipt", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store)
+        const again = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
+        assert.isFalse(yield* isAnswered(again))
+        yield* h.release
+        assert.deepStrictEqual(yield* Fiber.join(again), yield* Fiber.join(h.submitted))
+        assert.strictEqual(store.appends.filter((each) => Stores.carries(each, "steering.accepted")).length, 1)
+      })
+    )
+  )
+
+  law("L-A7 the same id with other content waits for it and conflicts", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store)
+        const other = yield* fork(h.steer(h.id, "something else", { id: "s1" }))
+        const ordinary = yield* fork(h.session.submit(Input.steer("s1", { id: "s1" })))
+        assert.isFalse(yield* isAnswered(other))
+        yield* h.release
+        assert.strictEqual(words(yield* Fiber.join(other)), "refused identity-conflict")
+        assert.strictEqual(words(yield* Fiber.join(ordinary)), "refused identity-conflict")
+      })
+    )
+  )
+
+  law("L-A7 when its write fails, a submit that waited for it is admitted itself", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store, Stores.unavailable)
+        const other = yield* fork(h.steer(h.id, "something else", { id: "s1" }))
+        yield* h.release
+        assert.strictEqual(words(yield* Fiber.join(h.submitted)), "refused storage-unavailable")
+        assert.strictEqual(words(yield* Fiber.join(other)), "queued")
+      })
+    )
+  )
+
+  law("L-A7 many submits at once share few writes", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* duringRequest({ id })
+        // As any real medium: what is handed in meanwhile shares the next write.
+        store.fate = (land) => Effect.andThen(Effect.yieldNow, land)
+        const before = store.appends.length
+        const ids = Array.from({ length: 100 }, (_, index) => `s${index}`)
+        const got = yield* Effect.forEach(ids, (name) => h.steer(h.id, name, { id: name }), { concurrency: "unbounded" })
+        assert.isTrue(got.every((receipt) => receipt.accepted))
+        assert.isAtMost(store.appends.length - before, 5)
+        const pending = (yield* h.session.status).generation?.pendingInputIds
+        assert.deepStrictEqual(pending, ids.map(inputId))
+      })
+    )
+  )
+})
+
+const ends: ReadonlyArray<readonly [name: string, end: (h: Gated) => Effect.Effect<unknown>, held: string]> = [
+  ["a stop", (h) => Effect.andThen(fork(h.session.stop(h.id)), h.go), "held generation-stopped"],
+  ["a cancel", (h) => fork(h.session.cancel(h.id)), "held generation-cancelled"],
+  ["a failure", (h) => h.go, "held generation-failed"]
+]
+
+describe("L-A7 admission closes while it is being written", () => {
+  for (const [name, end, outcome] of ends) {
+    law(`L-A7 by ${name}: it is held with that reason, and no terminal event precedes it`, () =>
+      Stores.on((store) =>
+        Effect.gen(function* () {
+          const first = name === "a failure" ? ScriptedModel.fail(lasting()) : ScriptedModel.text("first")
+          const h = yield* reserved(store, Stores.lands, { first })
+          yield* end(h)
+          assert.isFalse(yield* isAnswered(h.submitted))
+          yield* h.release
+          assert.strictEqual(words(yield* Fiber.join(h.submitted)), outcome)
+          yield* report(h, h.id)
+          const events = yield* h.events
+          const told = types(events)
+          const terminal = events.findIndex(Event.isTerminal)
+          assert.isAbove(terminal, told.indexOf("steering.held"))
+          assert.isAbove(told.indexOf("steering.held"), told.indexOf("steering.accepted"))
+          assert.strictEqual(told.filter((type) => type === "steering.held").length, 1)
+        })
+      )
+    )
+  }
+
+  law("L-A7 by a finish at the end of the budget: it is held for the budget", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store, Stores.lands, { agent: { maxRequests: 1 } })
+        yield* h.go
+        yield* Stores.settle
+        yield* h.release
+        assert.strictEqual((yield* report(h, h.id)).outcome, "finished")
+        assert.deepStrictEqual(yield* receipts(h, "s1"), ["held budget-exhausted"])
+      })
+    )
+  )
+
+  law("L-A7 and its write fails: it is refused, and the generation ends without it", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store, Stores.unavailable)
+        // Handed to the lane behind the write that fails.
+        const cancelled = yield* fork(h.session.cancel(h.id))
+        yield* h.release
+        assert.strictEqual(words(yield* Fiber.join(h.submitted)), "refused storage-unavailable")
+        assert.deepStrictEqual(yield* Fiber.join(cancelled), { accepted: true })
+        const { outcome, undeliveredInputIds } = yield* report(h, h.id)
+        assert.deepStrictEqual([outcome, undeliveredInputIds], ["cancelled", []])
+      })
+    )
+  )
+})
+
+describe("L-A7 the write does not succeed", () => {
+  law("L-A7 a certain failure refuses storage-unavailable, leaves no trace, and the session goes on", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* duringRequest({ id })
+        const before = yield* trace(h, "s1")
+        Stores.once(store, "steering.accepted", Stores.unavailable)
+        assert.strictEqual(words(yield* h.steer(h.id, "s1", { id: "s1" })), "refused storage-unavailable")
+        assert.deepStrictEqual(yield* trace(h, "s1"), before)
+        assert.strictEqual(words(yield* h.steer(h.id, "now with other words", { id: "s1" })), "queued")
+        yield* h.go
+        assert.strictEqual((yield* report(h, h.id)).outcome, "finished")
+      })
+    )
+  )
+
+  for (const intent of ["prompt", "followUp", "collect", "steer"] as const) {
+    law(`L-A7 a certain failure refuses an ordinary ${intent} and burns no id`, () =>
+      Stores.on((store) =>
+        Effect.gen(function* () {
+          const h = yield* open({ id, script: [ScriptedModel.text("one")] })
+          Stores.once(store, "input.accepted", Stores.unavailable)
+          const input = Input[intent]("x", { id: "x" })
+          assert.strictEqual(words(yield* h.session.submit(input)), "refused storage-unavailable")
+          assert.strictEqual(words(yield* h.receipt("x")), "none")
+          assert.isTrue((yield* h.session.submit(input)).accepted)
+        })
+      )
+    )
+  }
+
+  law("L-A7 not told, but landed: it is accepted", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* duringRequest({ id })
+        Stores.once(store, "steering.accepted", Stores.landsUnconfirmed)
+        assert.strictEqual(words(yield* h.steer(h.id, "s1", { id: "s1" })), "queued")
+        yield* h.go
+        yield* report(h, h.id)
+        assert.deepStrictEqual(yield* receipts(h, "s1"), ["applied in 2"])
+      })
+    )
+  )
+
+  law("L-A7 not told, and not landed: it is refused, and the session goes on", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* duringRequest({ id })
+        Stores.once(store, "steering.accepted", Stores.vanishes)
+        assert.strictEqual(words(yield* h.steer(h.id, "s1", { id: "s1" })), "refused storage-unavailable")
+        yield* h.go
+        assert.strictEqual((yield* report(h, h.id)).outcome, "finished")
+      })
+    )
+  )
+
+  law("L-A7 it is read back before anything else is written", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* duringRequest({ id })
+        const held = yield* Stores.hold(store, "steering.accepted", Stores.landsUnconfirmed)
+        const order: Array<string> = []
+        store.position = (read) => Effect.andThen(Effect.sync(() => void order.push("position")), read)
+        const first = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
+        yield* held.reached
+        const second = yield* fork(h.steer(h.id, "s2", { id: "s2" }))
+        store.fate = (land) => Effect.andThen(Effect.sync(() => void order.push("append")), land)
+        yield* held.release
+        yield* Fiber.join(first)
+        yield* Fiber.join(second)
+        assert.deepStrictEqual(order, ["position", "append"])
+      })
+    )
+  )
+
+  for (const [how, fate, after] of [
+    ["landed", Stores.landsUnconfirmed, "held process-lost"],
+    ["not landed", Stores.vanishes, "none"]
+  ] as const) {
+    law(`L-A7 not told and not readable: the detail is unconfirmed, and after reopening (${how}) the truth is told`, () =>
+      Effect.gen(function* () {
+        const disk = yield* Stores.disk
+        const store = Stores.watch(disk)
+        const generation = yield* Stores.over(
+          store.service,
+          Effect.gen(function* () {
+            const h = yield* duringRequest({ id })
+            Stores.once(store, "steering.accepted", fate)
+            store.position = () => Stores.fails({ _tag: "Unavailable", detail: "still down" })
+            const receipt = yield* h.steer(h.id, "s1", { id: "s1" })
+            assert.strictEqual(words(receipt), "refused storage-unavailable")
+            assert.include(receipt.accepted ? "" : (receipt.detail ?? ""), "unconfirmed")
+            assert.strictEqual((yield* Effect.flip(h.session.await(h.id)))._tag, "SessionError")
+            return h.id
+          })
+        )
+        const again = yield* Stores.boot(disk, { script: [ScriptedModel.text("later")] })
+        assert.strictEqual(words(yield* again.receipt("s1")), after)
+        const repeated = yield* again.steer(generation, "s1", { id: "s1" })
+        assert.strictEqual(words(repeated), how === "landed" ? after : "refused no-active-generation")
+      })
+    )
+  }
+
+  law("L-A7 interrupting the caller changes nothing: it is admitted and delivered", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* reserved(store)
+        yield* Fiber.interrupt(h.submitted)
+        yield* h.go
+        yield* h.release
+        assert.strictEqual((yield* report(h, h.id)).requests, 2)
+        assert.deepStrictEqual(yield* receipts(h, "s1"), ["applied in 2"])
+      })
+    )
+  )
+
+  law("L-A7 interrupting the caller of a prompt changes nothing: its generation runs", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* open({ id, script: [ScriptedModel.text("one")] })
+        const held = yield* Stores.hold(store, "input.accepted")
+        const submitted = yield* fork(h.session.submit(Input.prompt("one", { id: "p" })))
+        yield* held.reached
+        yield* Fiber.interrupt(submitted)
+        yield* held.release
+        yield* seen(h, "generation.finished")
+        assert.deepStrictEqual(yield* receipts(h, "p"), ["applied in 1"])
+      })
+    )
+  )
+})
