@@ -62,15 +62,21 @@ const about = (pause: PauseState) => ({
 })
 
 /**
- * Ends the pauses whose conditions hold.
+ * The pauses whose conditions hold.
+ *
+ * @category queries
+ * @since 0.1.0
+ */
+export const ending = (projection: Projection, now: number): ReadonlyArray<PauseState> =>
+  projection.pauses.filter((pause) => holds(pause.until, facts(pause, now)))
+
+/**
+ * Ends a pause.
  *
  * @category entries
  * @since 0.1.0
  */
-export const ended = (projection: Projection, now: number): ReadonlyArray<Entry> =>
-  projection.pauses
-    .filter((pause) => holds(pause.until, facts(pause, now)))
-    .map((pause): Entry => ({ type: "pause.ended", ...about(pause) }))
+export const ended = (pause: PauseState): Entry => ({ type: "pause.ended", ...about(pause) })
 
 /**
  * Lets a pause take effect.

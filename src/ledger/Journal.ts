@@ -9,8 +9,11 @@ import { type Clock, type Context, Effect, Exit } from "effect"
 import type { Scheduler } from "effect"
 import { isTerminal, type SessionEvent } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
+import * as Input from "../domain/Input.ts"
+import type { Delivery } from "../domain/Receipt.ts"
 import { SessionError, type SessionErrorReason } from "../domain/SessionError.ts"
 import * as Codec from "./Codec.ts"
+import * as Digest from "./Digest.ts"
 import * as Entry from "./Entry.ts"
 import { EventLog } from "./EventLog.ts"
 import { type GenerationState, Projection } from "./Projection.ts"
@@ -135,6 +138,18 @@ export class Journal {
       if (waiting.done !== undefined) resume(waiting.done)
       else waiting.resume = resume
     })
+  }
+
+  /** The record of an identity that is being accepted: the runtime's own copy of the input (L-I2, L-I3). */
+  accepted(
+    input: Input.Input,
+    anchor: Ids.GenerationId | null,
+    generationId: Ids.GenerationId | null,
+    delivery: Delivery
+  ): Entry.InputRecord {
+    const digest = this.stored === undefined ? undefined : { digest: Digest.ofInput(input) }
+    const own = Input.own(input)
+    return { record: "input", input: own, anchor, generation_id: generationId, delivery, time: this.now, ...digest }
   }
 
   /** Waits until everything handed in so far is written. */

@@ -207,7 +207,6 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
           grace
         )
   const take = Effect.flatMap(save, (answer) => {
-    for (const each of ready) saving.delete(each.requested)
     const still = ready.filter((each) => core.projection.pauses.includes(each))
     // A pause without its checkpoint is not in effect; the next time work rests it is tried again.
     if (still.length === 0 || answer._tag === "None" || Exit.isFailure(answer.value)) return Effect.void
@@ -216,7 +215,12 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
       journal.commit([...(lives ? saved : []), ...still.map((each: PauseState) => Gate.effective(each))])
     )
   })
-  Effect.runForkWith(services)(Effect.forkIn(take, core.scope, { startImmediately: true }))
+  // Until it is written: whoever rests meanwhile must not save and say it again.
+  const over = Effect.sync(() => {
+    for (const each of ready) saving.delete(each.requested)
+  })
+  const once = Effect.ensuring(take, over)
+  Effect.runForkWith(services)(Effect.forkIn(once, core.scope, { startImmediately: true }))
 }
 
 /**
@@ -229,7 +233,10 @@ export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effe
   Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
     if (core.closed) return Effect.succeed(refused("session-closed"))
     const run = core.live
-    if (run?.asking.has(id) === true && closing(run) === undefined) {
+    const name = run?.state.calls.get(id)?.name
+    // A correction that affects the call has withdrawn it, though its batch has not said so yet (L-T13).
+    const withdrawn = run !== undefined && name !== undefined && Admission.affecting(run.admission, name).length > 0
+    if (run?.asking.has(id) === true && closing(run) === undefined && !withdrawn) {
       if (run.asking.get(id) !== undefined) return Effect.succeed(refused("already-decided"))
       const applied = () => {
         if (run.asking.has(id)) run.asking.set(id, decision)

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Duration, Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import type { Scheduler } from "effect"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
@@ -20,13 +20,13 @@ import * as Ending from "../engine/Ending.ts"
 import { closing, type Engine, makeRun, type Run } from "../engine/Engine.ts"
 import * as Gate from "../engine/Gate.ts"
 import * as Loop from "../engine/Loop.ts"
-import * as Digest from "../ledger/Digest.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type * as Projection from "../ledger/Projection.ts"
 import * as Report from "../ledger/Report.ts"
 import { Awaiting } from "./Awaiting.ts"
 import { Reservations } from "./Reservations.ts"
 import * as Submission from "./Submission.ts"
+import { sleepUntil } from "./Timer.ts"
 
 /** @category models @since 0.1.0 */
 export interface Options {
@@ -46,6 +46,8 @@ export class Core {
   #coordinator: Coordinator.Coordinator | undefined
   #run: Run | undefined
   #taken: Run | undefined
+  /** Pauses whose end is handed to the journal and not yet written. */
+  readonly #ending = new Set<Projection.PauseState>()
   #wakesAt = Number.POSITIVE_INFINITY
   #closed = false
   #ready = false
@@ -169,7 +171,7 @@ export class Core {
     const written = this.engine.journal.commit(
       [
         ...held,
-        this.#record(input, anchor, run.id, delivery),
+        this.engine.journal.accepted(input, anchor, run.id, delivery),
         { type: "input.accepted", ...bound, intent: input.intent, delivery },
         { type: "steering.accepted", ...bound, delivery }
       ],
@@ -302,9 +304,12 @@ export class Core {
 
   /** Ends the pauses whose conditions hold, and lets what they held back go on. Answers whether there was one. */
   settlePauses(): boolean {
-    const entries = Gate.ended(this.projection, this.engine.journal.now)
-    if (entries.length === 0) return false
+    const ending = Gate.ending(this.projection, this.engine.journal.now).filter((each) => !this.#ending.has(each))
+    if (ending.length === 0) return false
+    for (const each of ending) this.#ending.add(each)
+    const entries = ending.map(Gate.ended)
     const applied = () => {
+      for (const each of ending) this.#ending.delete(each)
       const run = this.live
       if (run !== undefined) Admission.ring(run.admission)
       this.wake()
@@ -315,14 +320,10 @@ export class Core {
 
   /** Does something at an instant (milliseconds since the Unix epoch), unless the session has closed by then. */
   at(instant: number, act: () => void): void {
-    const delay = Math.max(0, instant - this.engine.journal.now)
-    // A timer holds no more than 31 bits of milliseconds; a later instant is reached in several.
     const timer = Effect.andThen(
-      Effect.sleep(Duration.millis(Math.min(delay, longestTimer))),
+      sleepUntil(instant),
       Effect.sync(() => {
-        if (this.#closed) return
-        if (delay > longestTimer) this.at(instant, act)
-        else act()
+        if (!this.#closed) act()
       })
     )
     Effect.runForkWith(this.engine.services)(Effect.forkIn(timer, this.scope, { startImmediately: true }))
@@ -331,25 +332,6 @@ export class Core {
   #error(): SessionError {
     const { lost, sessionId } = this.engine.journal
     return new SessionError({ sessionId, reason: lost ?? { _tag: "Closed" } })
-  }
-
-  #record(
-    input: Input.Input,
-    anchor: Ids.GenerationId | null,
-    generationId: Ids.GenerationId | null,
-    delivery: Receipt.Delivery
-  ): Entry {
-    const { now, stored } = this.engine.journal
-    const digest = stored === undefined ? undefined : { digest: Digest.ofInput(input) }
-    return {
-      record: "input",
-      input: Input.own(input),
-      anchor,
-      generation_id: generationId,
-      delivery,
-      time: now,
-      ...digest
-    }
   }
 
   /** The receipt once the admission is written; a certain failure refuses, and one that cannot be told says so (L-A7). */
@@ -371,7 +353,7 @@ export class Core {
     const release = this.reservations.reserve(input.id, admission === undefined ? "queued" : "starting")
     const written = this.engine.journal.commit(
       [
-        this.#record(input, null, null, delivery),
+        this.engine.journal.accepted(input, null, null, delivery),
         { type: "input.accepted", input_id: input.id, intent: input.intent, delivery },
         ...(admission === undefined ? [] : this.#start([input.id]))
       ],
@@ -468,5 +450,3 @@ export class Core {
     )
   }
 }
-
-const longestTimer = 2 ** 31 - 1

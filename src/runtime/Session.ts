@@ -55,6 +55,8 @@ export interface Session {
   readonly receipt: (id: Ids.InputId) => Effect.Effect<Option.Option<Receipt.Receipt>>
   /** How far an accepted input has come (L-F7). */
   readonly input: (id: Ids.InputId) => Effect.Effect<Option.Option<Receipt.InputStatus>>
+  /** What waits for a later generation, with its content, in the order it will be started. */
+  readonly queued: Effect.Effect<ReadonlyArray<Input.Input>>
   /** What is held or unknown, in admission order. */
   readonly held: Effect.Effect<ReadonlyArray<HeldInput>>
   /** Takes a queued follow-up or collect back (L-F8). */
@@ -109,6 +111,7 @@ export const make = (core: Core): Session => {
     awaitIdle: core.awaitIdle,
     receipt: (id) => Effect.sync(() => Option.fromUndefinedOr(projection.receipt(id))),
     input: (id) => Effect.sync(() => Option.fromUndefinedOr(projection.inputs.get(id)?.status)),
+    queued: Effect.sync(() => [...projection.turns, ...projection.queue].flatMap((id) => projection.input(id) ?? [])),
     held: Effect.sync(() => {
       const found: Array<HeldInput> = []
       for (const { input, status } of projection.inputs.values()) {

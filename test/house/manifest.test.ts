@@ -30,8 +30,8 @@ describe("package-lock.json", () => {
 })
 
 describe("package.json", () => {
-  it("opens the library and its testing tools, and nothing inside", () =>
-    expect(Object.keys(manifest.exports)).toEqual([".", "./testing", "./package.json"]))
+  it("opens the library, its testing tools and the SQLite client, and nothing inside", () =>
+    expect(Object.keys(manifest.exports)).toEqual([".", "./testing", "./sqlite", "./package.json"]))
 
   it("names exact versions", () => {
     const versions = Object.entries({

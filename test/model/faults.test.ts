@@ -62,12 +62,10 @@ vi.mock("../../src/engine/Gate.ts", async (original) => {
     ...real,
     isPaused: (...[projection]: Parameters<typeof real.isPaused>) =>
       planted.fault !== "a pause holds nothing back" && real.isPaused(projection),
-    ended: (...[projection, now]: Parameters<typeof real.ended>) => {
-      if (planted.fault !== "any pause ends by hand") return real.ended(projection, now)
-      return projection.pauses
-        .filter((pause) => pause.manual)
-        .map(({ requested, until }) => ({ type: "pause.ended" as const, requested, until }))
-    },
+    ending: (...[projection, now]: Parameters<typeof real.ending>) =>
+      planted.fault === "any pause ends by hand"
+        ? projection.pauses.filter((pause) => pause.manual)
+        : real.ending(projection, now),
     ready: (...[projection, running, requesting]: Parameters<typeof real.ready>) =>
       real.ready(projection, planted.fault === "a pause does not wait for tools" ? [] : running, requesting)
   }
