@@ -12,7 +12,8 @@ import * as ToolScope from "../domain/ToolScope.ts"
 import type { Projection } from "../ledger/Projection.ts"
 
 /**
- * `Start` with these inputs, the initial one first; `Later`, when a group of collects may still grow; or `Nothing`.
+ * `Start` with these inputs, the initial one first; `Later`, when a group of collects may still grow; `Undecided`, while the fate of
+ * the next one is being written; or `Nothing`.
  *
  * @category models
  * @since 0.1.0
@@ -21,6 +22,7 @@ export type Next =
   | { readonly _tag: "Nothing" }
   | { readonly _tag: "Start"; readonly inputIds: ReadonlyArray<Ids.InputId> }
   | { readonly _tag: "Later"; readonly instant: number }
+  | { readonly _tag: "Undecided" }
 
 const nothing: Next = { _tag: "Nothing" }
 
@@ -39,8 +41,14 @@ export const compatible = (a: Input, b: Input): boolean =>
  * @category decisions
  * @since 0.1.0
  */
-export const next = (projection: Projection, limits: Limits, now: number): Next => {
+export const next = (
+  projection: Projection,
+  limits: Limits,
+  now: number,
+  isUndecided: (id: Ids.InputId) => boolean = () => false
+): Next => {
   const { inputs, queue, turns } = projection
+  if ((turns.length > 0 ? turns : queue).some(isUndecided)) return { _tag: "Undecided" }
   if (turns.length > 0) return { _tag: "Start", inputIds: [...turns] }
   const [head] = queue
   const first = head === undefined ? undefined : inputs.get(head)?.input

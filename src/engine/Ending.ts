@@ -14,6 +14,7 @@ import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, Outcome } from "../domain/Generation.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
+import type { Handed } from "../ledger/Journal.ts"
 import * as Report from "../ledger/Report.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
 import * as Transcript from "./Transcript.ts"
@@ -72,17 +73,16 @@ export const close = (
   engine: Engine,
   run: Run,
   end: Closing,
-  entries: ReadonlyArray<Entry> = []
+  entries: ReadonlyArray<Entry> = [],
+  handed: Handed = {}
 ): Effect.Effect<void, SessionError> => {
   const already = closing(run)
   // What was accepted first decides the outcome; only a cancel overrides, and only a stop (L-C5).
   const overrides = already === undefined || (already.outcome === "stopped" && end.outcome === "cancelled")
   const pending = Admission.close(run.admission, overrides ? end : already)
   if (pending.length === 0 && entries.length === 0) return Effect.void
-  return engine.journal.commit([
-    ...entries,
-    ...pending.map((input) => Delivery.held(input.id, run.id, end.held, heldCause(end)))
-  ])
+  const held = pending.map((input) => Delivery.held(input.id, run.id, end.held, heldCause(end)))
+  return engine.journal.commit([...entries, ...held], handed)
 }
 
 /** A steer held for the budget is held by the budget, however the generation ends (L-C8). */

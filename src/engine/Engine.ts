@@ -54,6 +54,8 @@ export interface Run {
   readonly state: GenerationState
   readonly admission: Admission.Admission
   phase: Phase
+  /** Parking has waited as long as the grace time: what still runs is ended. */
+  overdue: boolean
   /** The inputs that the request now under way is the first to carry (L-B5). */
   carriedFirst: ReadonlyArray<Ids.InputId>
   /** The inputs that the request now under way carries and no completed one has (L-F7). */
@@ -68,6 +70,8 @@ export interface Run {
   readonly running: Map<Ids.ToolCallId, string>
   /** Calls that wait for the host's answer, with the answer once it is given (L-T13). */
   readonly asking: Map<Ids.ToolCallId, Decision | undefined>
+  /** Calls whose answer is handed to the journal and not yet written. */
+  readonly deciding: Set<Ids.ToolCallId>
 }
 
 /** @category constructors @since 0.1.0 */
@@ -76,13 +80,15 @@ export const makeRun = (state: GenerationState, admission: Admission.Admission):
   state,
   admission,
   phase: { _tag: "Starting" },
+  overdue: false,
   carriedFirst: [],
   carrying: [],
   sent: [],
   altered: false,
   notCarried: new Set(),
   running: new Map(),
-  asking: new Map()
+  asking: new Map(),
+  deciding: new Set()
 })
 
 /**
@@ -102,6 +108,10 @@ export const closing = (run: Run): Admission.Closing | undefined => {
  * @category accessors
  * @since 0.1.0
  */
-export const isCutting = (end: Admission.Closing | undefined): boolean =>
-  end !== undefined && end.parks !== true && cutting.includes(end.outcome)
+export const isCutting = (run: Run): boolean => {
+  const end = closing(run)
+  if (end === undefined) return false
+  // What is handed on is let run for as long as the grace time (L-C9).
+  return end.parks === true ? run.overdue : cutting.includes(end.outcome)
+}
 const cutting: ReadonlyArray<Outcome> = ["cancelled", "failed"]

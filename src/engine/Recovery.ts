@@ -15,7 +15,6 @@ import type { GenerationState, OpenCall } from "../ledger/Projection.ts"
 import type { Closing } from "../boundary/Admission.ts"
 import * as Ending from "./Ending.ts"
 import type { Engine } from "./Engine.ts"
-import * as Gate from "./Gate.ts"
 import * as ToolResult from "./ToolResult.ts"
 import * as Transcript from "./Transcript.ts"
 import { toJson } from "./ToolRunner.ts"
@@ -38,7 +37,7 @@ export type Mode = "settle" | "resume"
 export const goesOn = (engine: Engine, state: GenerationState, mode: Mode): boolean => {
   if (state.ending !== undefined) return false
   const { pauses } = engine.journal.projection
-  const resting = Gate.isPaused(engine.journal.projection) && pauses.some((each) => each.effective)
+  const resting = pauses.some((each) => each.scope === undefined && each.effective)
   return mode === "resume" || state.parked || resting
 }
 

@@ -124,7 +124,7 @@ const perform = Effect.fnUntraced(function* (
       if (call.state._tag === "Asking") call.state = { _tag: "Asking", decision: live.asking.get(call.id) }
       if (call.state._tag !== "Running") continue
       if (call.exit !== undefined || call.overdue) yield* reap(engine, live, request, call, end)
-      else if (isCutting(closing(live))) yield* cut(engine, live, call)
+      else if (isCutting(live)) yield* cut(engine, live, call)
     }
     const transitions = decide({
       calls,
@@ -286,7 +286,7 @@ const described = (call: Call, request: number): ToolPolicy.ToolCall => ({
 /** The handler begins here and nowhere else: after its `tool.started` is committed (L-T1). */
 const launch = (engine: Engine, live: Run, request: number, call: Call): void => {
   const { tool } = call
-  if (tool === undefined || isCutting(closing(live))) {
+  if (tool === undefined || isCutting(live)) {
     call.overdue = true
     return
   }
@@ -350,7 +350,7 @@ const reap = Effect.fnUntraced(function* (engine: Engine, live: Run, request: nu
     case "Interrupted": {
       call.fiber?.interruptUnsafe()
       const closed = closing(live)
-      if (!isCutting(closed) || closed === undefined) {
+      if (!isCutting(live) || closed === undefined) {
         const error = "the handler interrupted itself; its effects are unknown"
         return end(
           call,
@@ -406,7 +406,7 @@ const abandonAll = (calls: ReadonlyArray<Call>): Effect.Effect<void> =>
 /** Waits until a call ends, something is admitted, or the run is told to end. */
 const changed = (engine: Engine, live: Run, restore: Supervised.Restore): Effect.Effect<void, SessionError> => {
   const ring = Queue.take(live.admission.bell)
-  if (isCutting(closing(live))) return ring
+  if (isCutting(live)) return ring
   return Effect.flatMap(Effect.exit(restore(ring)), (exit) =>
     Exit.isSuccess(exit) ? Effect.void : Ending.interrupted(engine, live)
   )

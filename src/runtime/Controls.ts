@@ -36,9 +36,9 @@ const refused = (reason: Refused["reason"], more: Partial<Refused> = {}): Refuse
 
 /** The live generation if it is the one meant; whatever else is refused and left alone. */
 const controllable = (core: Core, id: Ids.GenerationId): Run | Refused => {
+  if (core.closed) return refused("session-closed")
   const run = core.live
   if (run?.id === id) return run
-  if (core.closed) return refused("session-closed")
   return run === undefined
     ? refused("no-active-generation", { actual: null })
     : refused("generation-mismatch", { actual: run.id })
@@ -51,9 +51,10 @@ const end = (
   type: "stop.requested" | "cancel.requested",
   followUps: FollowUps
 ): Effect.Effect<Receipt.ControlReceipt> => {
-  const held = followUps === "hold" ? holdQueued(core, ending) : []
+  const held = followUps === "hold" ? holdQueued(core, ending) : nothingHeld
   const asked: Entry = { type, generation_id: run.id, cause: "user" }
-  return answered(Ending.close(core.engine, run, ending, [asked, ...held]))
+  const { entries, over } = held
+  return answered(Ending.close(core.engine, run, ending, [asked, ...entries], { applied: over, failed: over }))
 }
 
 /** Accepted once it is written (L-C10). */
@@ -64,15 +65,27 @@ const answered = (
   Effect.match(written, { onSuccess: answer, onFailure: () => refused("storage-unavailable") })
 
 /** Holds the follow-ups and collects that wait, but those whose fate is already in the lane (L-C6). */
-const holdQueued = (core: Core, ending: Ending.Closing): ReadonlyArray<Entry> =>
-  core.projection.queue
-    .filter((id) => !core.reservations.isClaimed(id))
-    .map((id) => Delivery.held(id, null, ending.held, ending.cause))
+const holdQueued = (core: Core, ending: Ending.Closing): Held => {
+  const ids = core.projection.queue.filter((id) => !core.reservations.isClaimed(id))
+  return {
+    entries: ids.map((id) => Delivery.held(id, null, ending.held, ending.cause)),
+    over: core.reservations.claim(ids)
+  }
+}
+
+interface Held {
+  readonly entries: ReadonlyArray<Entry>
+  readonly over: () => void
+}
+
+const nothingHeld: Held = { entries: [], over: () => {} }
 
 /** The same control again: accepted, and what it adds is done. */
 const again = (core: Core, ending: Ending.Closing, followUps: FollowUps): Effect.Effect<Receipt.ControlReceipt> => {
-  const held = followUps === "hold" ? holdQueued(core, ending) : []
-  return held.length === 0 ? Effect.succeed(accepted) : answered(core.engine.journal.commit(held))
+  const { entries, over } = followUps === "hold" ? holdQueued(core, ending) : nothingHeld
+  const { journal } = core.engine
+  // Not before the first is written either (L-C10).
+  return answered(entries.length === 0 ? journal.flushed : journal.commit(entries, { applied: over, failed: over }))
 }
 
 /**
@@ -237,13 +250,16 @@ export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effe
     // A correction that affects the call has withdrawn it, though its batch has not said so yet (L-T13).
     const withdrawn = run !== undefined && name !== undefined && Admission.affecting(run.admission, name).length > 0
     if (run?.asking.has(id) === true && closing(run) === undefined && !withdrawn) {
-      if (run.asking.get(id) !== undefined) return Effect.succeed(refused("already-decided"))
+      if (run.asking.get(id) !== undefined || run.deciding.has(id)) return Effect.succeed(refused("already-decided"))
+      run.deciding.add(id)
       const applied = () => {
+        run.deciding.delete(id)
         if (run.asking.has(id)) run.asking.set(id, decision)
         Admission.ring(run.admission)
       }
+      const failed = () => void run.deciding.delete(id)
       const entry: Entry = { record: "decision", call_id: id, decision }
-      return answered(core.engine.journal.commit([entry], { refusable: true, applied }))
+      return answered(core.engine.journal.commit([entry], { refusable: true, applied, failed }))
     }
     for (const { calls } of core.projection.generations.values()) {
       if (calls.has(id)) return Effect.succeed(refused("already-decided"))
@@ -260,9 +276,10 @@ export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effe
 export const withdraw = (core: Core, id: Ids.InputId): Effect.Effect<Receipt.ControlReceipt> =>
   Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
     if (core.closed) return Effect.succeed(refused("session-closed"))
+    const undecided = core.reservations.decided(id)
+    if (undecided !== undefined) return Effect.andThen(undecided, withdraw(core, id))
     if (!core.projection.inputs.has(id)) return Effect.succeed(refused("unknown-id"))
-    if (!core.projection.queue.includes(id) || core.reservations.isClaimed(id))
-      return Effect.succeed(refused("not-queued"))
+    if (!core.projection.queue.includes(id)) return Effect.succeed(refused("not-queued"))
     const unclaim = core.reservations.claim([id])
     const over = () => {
       unclaim()
@@ -285,10 +302,10 @@ export const promote = (
   as?: Ids.InputId
 ): Effect.Effect<Receipt.Receipt> =>
   Effect.suspend(() => {
+    const undecided = core.reservations.decided(id) ?? core.reservations.settled(as)
+    if (undecided !== undefined) return Effect.andThen(undecided, promote(core, id, generationId, as))
     const fresh = `in_${globalThis.crypto.randomUUID()}` as Ids.InputId
     const decision = Submission.promotion(core.view, id, generationId, as ?? fresh)
     if (decision._tag !== "Promote") return core.answer(decision, "steer", generationId)
-    if (core.reservations.isClaimed(id))
-      return core.answer(Submission.notQueued(id, generationId), "steer", generationId)
     return core.join(decision.run, decision.input, generationId, id)
   })

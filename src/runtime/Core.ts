@@ -50,6 +50,7 @@ export class Core {
   readonly #ending = new Set<Projection.PauseState>()
   #wakesAt = Number.POSITIVE_INFINITY
   #closed = false
+  #over = false
   #ready = false
 
   private constructor(options: Options, scope: Scope.Scope) {
@@ -202,8 +203,7 @@ export class Core {
       const generation = this.projection.generations.get(id)
       if (generation === undefined) return Effect.fail(new UnknownGeneration({ generationId: id }))
       if (generation.ended !== undefined) return this.#report(generation)
-      if (this.engine.journal.lost !== undefined || (this.#closed && this.live === undefined))
-        return Effect.fail(this.#error())
+      if (this.engine.journal.lost !== undefined || this.#over) return Effect.fail(this.#error())
       return this.#awaiting.report(id)
     })
   }
@@ -255,6 +255,7 @@ export class Core {
       Effect.ignore,
       Effect.andThen(
         Effect.sync(() => {
+          this.#over = true
           this.engine.journal.end("closed")
           this.#awaiting.fail(this.#error())
         })
@@ -268,7 +269,10 @@ export class Core {
     const overdue = Effect.andThen(
       Effect.sleep(this.engine.grace),
       Effect.sync(() => {
-        if (this.live === run) this.interrupt()
+        if (this.live !== run) return
+        run.overdue = true
+        Admission.ring(run.admission)
+        this.interrupt()
       })
     )
     return Effect.asVoid(Effect.forkIn(overdue, this.scope, { startImmediately: true }))
@@ -405,6 +409,7 @@ export class Core {
     }
     const inbox = this.#inbox()
     if (inbox._tag === "Nothing") return "idle"
+    if (inbox._tag === "Undecided") return "later"
     if (inbox._tag === "Later") {
       if (inbox.instant < this.#wakesAt) {
         this.#wakesAt = inbox.instant
@@ -431,7 +436,9 @@ export class Core {
   #inbox(): Inbox.Next {
     const barred = !this.#ready || this.#closed || this.reservations.starting || this.engine.journal.lost !== undefined
     if (this.live !== undefined || barred || Gate.isPaused(this.projection)) return { _tag: "Nothing" }
-    return Inbox.next(this.projection, this.engine.limits, this.engine.journal.now)
+    return Inbox.next(this.projection, this.engine.limits, this.engine.journal.now, (id) =>
+      this.reservations.isClaimed(id)
+    )
   }
 
   /** Whether nothing is to be started once the live generation has ended. */

@@ -20,7 +20,7 @@ export type Kind = "joining" | "queued" | "starting"
 export class Reservations {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   readonly #inputs = new Map<Ids.InputId, { readonly kind: Kind; readonly written: Deferred.Deferred<void> }>()
-  readonly #claimed = new Set<Ids.InputId>()
+  readonly #claimed = new Map<Ids.InputId, Deferred.Deferred<void>>()
   #starting = 0
 
   readonly #written: boolean
@@ -76,14 +76,23 @@ export class Reservations {
 
   /** The fate of these waiting inputs is in the lane: nobody else may decide it. */
   claim(ids: ReadonlyArray<Ids.InputId>): () => void {
-    for (const id of ids) this.#claimed.add(id)
+    if (!this.#written || ids.length === 0) return nothing
+    const decided = Deferred.makeUnsafe<void>()
+    for (const id of ids) this.#claimed.set(id, decided)
     return () => {
       for (const id of ids) this.#claimed.delete(id)
+      this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(decided, Effect.void), 0)
     }
   }
 
   isClaimed(id: Ids.InputId): boolean {
     return this.#claimed.has(id)
+  }
+
+  /** Waits until the fate of a waiting input is decided, if it is in the lane. */
+  decided(id: Ids.InputId): Effect.Effect<void> | undefined {
+    const found = this.#claimed.get(id)
+    return found && Deferred.await(found)
   }
 }
 

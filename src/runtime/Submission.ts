@@ -179,15 +179,6 @@ export const unwritten = (
 }
 
 /**
- * The refusal of a promotion of what is no longer queued.
- *
- * @category decisions
- * @since 0.1.0
- */
-export const notQueued = (id: Ids.InputId, generationId: Ids.GenerationId): Decision =>
-  refuse(id, generationId, "not-queued")
-
-/**
  * What becomes of a queued follow-up that is to be steering of the running generation instead (L-F9). `Promote` carries the new
  * input; a refusal leaves everything as it was, and the same promotion again is answered with its receipt.
  *

@@ -1,0 +1,63 @@
+/** A session's process, made to be killed: `node child.ts`, with what it is to do as JSON on its standard input. */
+import { Duration, Effect, Exit, Scope, Stream } from "effect"
+import { readFileSync } from "node:fs"
+import { AgentRuntime, ContextStore, Limits, ToolPolicy, Uncancellable } from "../../src/index.ts"
+import { journalled, opening, type Harness } from "../support/harness.ts"
+import * as Stores from "../support/stores.ts"
+import * as Chaos from "./chaos.ts"
+import * as Failpoint from "./failpoint.ts"
+import * as Life from "./life.ts"
+import { configured, rest } from "./rest.ts"
+import { type Config, contextIn, recorder, say } from "./world.ts"
+
+const tells = (h: Harness) =>
+  Effect.gen(function* () {
+    const { sequence } = yield* h.session.status
+    const after = Math.max(0, sequence - 60)
+    yield* Stream.runForEach(journalled(h.session.events({ after })), (event) =>
+      Effect.sync(() => say({ line: "event", event }))
+    )
+  })
+
+const run = (config: Config) =>
+  Effect.gen(function* () {
+    const { aroundContext, store } = yield* Failpoint.guard(config)
+    const runtime = yield* Stores.runtimeOver(store)
+    const record = recorder(config.folder)
+    const gates = config.scene === "life" ? yield* Life.gated : undefined
+    const actor =
+      config.scene === "chaos" ? Chaos.actor(config, record) : Life.actor(gates?.closed ?? Life.open, record)
+    const scope = yield* Scope.make()
+    const h = yield* opening({
+      id: Stores.sessionId,
+      ...actor.options,
+      open: { id: config.session, recovery: config.mode, onClose: config.onClose }
+    }).pipe(
+      Effect.provideService(AgentRuntime.AgentRuntime, runtime),
+      Scope.provide(scope),
+      configured(actor, config.hosted ? contextIn(config.folder, aroundContext) : undefined)
+    )
+    say({ line: "opened" })
+    yield* Effect.forkDetach(tells(h))
+    if (gates === undefined) {
+      yield* Effect.forkDetach(Chaos.decides(h.session, (call) => say({ line: "decided", call })))
+    }
+    switch (config.scene) {
+      case "chaos":
+        yield* Chaos.live(h.session, config)
+        break
+      case "life":
+        yield* Life.live(h, gates?.open ?? (() => Effect.void))
+        break
+      case "rest":
+        yield* rest(h)
+    }
+    for (const what of h.model.violations) say({ line: "wrong", what })
+    yield* Scope.close(scope, Exit.void)
+  })
+
+const config = JSON.parse(readFileSync(0, "utf8")) as Config
+await Effect.runPromise(Effect.scoped(run(config)))
+say({ line: "done" })
+process.exit(0)
+void [ContextStore, Limits, ToolPolicy, Uncancellable, Duration]

@@ -1,0 +1,437 @@
+/** T10, I3, R8 and V2 with a store: what is done was written first, and what was written is there when the session is opened again. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Option, Schema, Stream } from "effect"
+import { Prompt, Tool, Toolkit } from "effect/ai"
+import { TestClock } from "effect/testing"
+import { Agent, AgentRuntime, ContextStore, type Generation, type Ids, Input, Limits } from "../../src/index.ts"
+import { ScriptedModel } from "../../src/testing/index.ts"
+import * as Contexts from "../support/contexts.ts"
+import { type Harness, inputId, journalled, type Options, toolResults } from "../support/harness.ts"
+import { receipts, report, seen, withLimits, words } from "../support/scenes.ts"
+import * as Stores from "../support/stores.ts"
+
+const law = it.effect
+const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
+const answers = ["one", "two", "three", "four"].map((text) => ScriptedModel.text(text))
+const editing = [ScriptedModel.call("edit", { path: "a" }, "a"), ...answers]
+const fresh = Effect.map(Stores.disk, (disk) => ({ disk, store: Stores.watch(disk) }))
+
+describe("L-T10 a tool", () => {
+  law("L-T10 its start is written before its handler begins", () =>
+    Effect.gen(function* () {
+      const { store } = yield* fresh
+      const h = yield* Stores.boot(store.service, { script: editing })
+      const held = yield* Stores.hold(store, "tool.started")
+      const id = yield* h.prompt("do it", "p")
+      yield* held.reached
+      yield* Stores.settle
+      assert.deepStrictEqual(h.began, [])
+      yield* held.release
+      yield* report(h, id)
+      assert.deepStrictEqual(h.began, ["edit"])
+    })
+  )
+
+  law("L-T10 every start of a wave is written before any of its handlers begins", () =>
+    Effect.gen(function* () {
+      const { store } = yield* fresh
+      const calls = ["a", "b"].map((path) => ({ name: "edit", params: { path }, id: path }))
+      const script = [ScriptedModel.calls(calls), ...answers]
+      const h = yield* Stores.boot(store.service, { script, agent: { tools: { concurrency: 2 } } })
+      const held = yield* Stores.hold(store, "tool.started", Stores.lands, { provider_call_id: "b" })
+      const id = yield* h.prompt("do it", "p")
+      yield* held.reached
+      yield* Stores.settle
+      assert.deepStrictEqual(h.began, [])
+      yield* held.release
+      yield* report(h, id)
+      assert.deepStrictEqual(h.began, ["edit", "edit"])
+    })
+  )
+
+  law("L-T10 when its start is not written, its handler never begins", () =>
+    Effect.gen(function* () {
+      const { store } = yield* fresh
+      const h = yield* Stores.boot(store.service, { script: editing })
+      Stores.once(store, "tool.started", Stores.unavailable)
+      const id = yield* h.prompt("do it", "p")
+      yield* Effect.flip(h.session.await(id))
+      yield* Stores.settle
+      assert.deepStrictEqual(h.began, [])
+    })
+  )
+
+  law("L-T10 its outcome is written before the next call begins and before the next request", () =>
+    Effect.gen(function* () {
+      const { store } = yield* fresh
+      const calls = ["a", "b"].map((path) => ({ name: "edit", params: { path }, id: path }))
+      const h = yield* Stores.boot(store.service, { script: [ScriptedModel.calls(calls), ...answers] })
+      const first = yield* Stores.hold(store, "tool.completed", Stores.lands, { provider_call_id: "a" })
+      const id = yield* h.prompt("do it", "p")
+      yield* first.reached
+      yield* Stores.settle
+      assert.deepStrictEqual(h.began, ["edit"])
+      const second = yield* Stores.hold(store, "tool.completed", Stores.lands, { provider_call_id: "b" })
+      yield* first.release
+      yield* second.reached
+      yield* Stores.settle
+      assert.strictEqual(h.model.requests.length, 1)
+      yield* second.release
+      assert.strictEqual((yield* report(h, id)).requests, 2)
+    })
+  )
+
+  law("L-T10 a cancel accepted while its start is being written: the call is interrupted and did not begin", () =>
+    Effect.gen(function* () {
+      const { store } = yield* fresh
+      const h = yield* Stores.boot(store.service, { script: editing })
+      const held = yield* Stores.hold(store, "tool.started")
+      const id = yield* h.prompt("do it", "p")
+      yield* held.reached
+      const cancelled = yield* fork(h.session.cancel(id))
+      yield* Stores.settle
+      yield* held.release
+      assert.deepStrictEqual(yield* Fiber.join(cancelled), { accepted: true })
+      const { tools } = yield* report(h, id)
+      assert.deepStrictEqual(tools[0]?.status, { _tag: "Interrupted", effects: "none", cause: "cancel" })
+      assert.deepStrictEqual(h.began, [])
+    })
+  )
+})
+
+describe("L-C10 intent before effect", () => {
+  for (const request of [1, 2]) {
+    law(`L-R2 request ${request} is written as started before the provider is asked`, () =>
+      Effect.gen(function* () {
+        const { store } = yield* fresh
+        const h = yield* Stores.boot(store.service, { script: editing })
+        const held = yield* Stores.hold(store, "request.started", Stores.lands, { request })
+        const id = yield* h.prompt("do it", "p")
+        yield* held.reached
+        yield* Stores.settle
+        assert.strictEqual(h.model.requests.length, request - 1)
+        yield* held.release
+        assert.strictEqual((yield* report(h, id)).requests, 2)
+      })
+    )
+  }
+
+  law("L-B3 a write into a host's context is written as begun before it begins", () => {
+    const context = Contexts.make()
+    return Effect.gen(function* () {
+      const { store } = yield* fresh
+      const h = yield* Stores.boot(store.service, { script: answers })
+      const held = yield* Stores.hold(store, "write-begun")
+      const id = yield* h.prompt("do it", "p")
+      yield* held.reached
+      yield* Stores.settle
+      assert.deepStrictEqual(context.begun, [])
+      yield* held.release
+      yield* report(h, id)
+      assert.deepStrictEqual(context.landed(), ["p"])
+    }).pipe(Contexts.keptIn(context))
+  })
+
+  law("L-V1 nothing is published, and nothing can be read, before it is written", () =>
+    Effect.gen(function* () {
+      const { store } = yield* fresh
+      const h = yield* Stores.boot(store.service, { script: answers })
+      const held = yield* Stores.hold(store, "generation.started")
+      const submitted = yield* fork(h.prompt("do it", "p"))
+      yield* held.reached
+      yield* Stores.settle
+      assert.deepStrictEqual([(yield* h.session.status).sequence, yield* h.events], [0, []])
+      assert.isTrue(Option.isNone(yield* h.session.generation))
+      yield* held.release
+      yield* report(h, yield* Fiber.join(submitted))
+    })
+  )
+})
+
+/** The part of a host's context that a lost process may leave in doubt. */
+const hosted = (behaviour: Contexts.Behaviour, recovery: "settle" | "resume", at: "begun" | "landed") =>
+  Effect.gen(function* () {
+    const { disk, store } = yield* fresh
+    const context = Contexts.make({
+      append: (land, id) => (id !== "p" ? land : at === "landed" ? Effect.andThen(land, Effect.never) : Effect.never)
+    })
+    const first = yield* Stores.boot(store.service, { script: answers }).pipe(Contexts.keptIn(context))
+    const id = yield* first.prompt("do it", "p")
+    yield* Stores.settle
+    store.fate = () => Effect.never
+    // The next process finds what has landed, and a context that works.
+    const next = Contexts.make(behaviour)
+    if (context.landed().length > 0) {
+      yield* Effect.orDie(
+        Effect.flatMap(Effect.orDie(context.service.messages), ([message]) =>
+          message === undefined ? Effect.void : next.service.append([message])
+        )
+      )
+    }
+    const h = yield* Stores.boot(disk, { script: answers, open: { recovery } }).pipe(Contexts.keptIn(next))
+    return { ...h, id, context: next }
+  })
+
+describe("L-R1 a write into a host's context that had begun", () => {
+  for (const [at, behaviour, settled] of [
+    ["landed", {}, "applied"],
+    ["begun", {}, "held process-lost"],
+    ["begun", { has: () => Effect.succeed("cannot-tell" as const) }, "unknown process-lost"],
+    ["begun", { has: () => Effect.fail("down") }, "unknown process-lost"]
+  ] as const) {
+    law(`L-R1 ${at}, and the context ${"has" in behaviour ? "cannot tell" : "can tell"}: ${settled}`, () =>
+      Effect.gen(function* () {
+        const h = yield* hosted(behaviour, "settle", at)
+        assert.deepStrictEqual(yield* receipts(h, "p"), [settled])
+        assert.strictEqual((yield* report(h, yield* h.prompt("next", "n"))).outcome, "finished")
+        assert.deepStrictEqual(h.model.violations, [])
+      })
+    )
+  }
+
+  law("L-P3 a generation that goes on makes no request without its prompt", () =>
+    Effect.gen(function* () {
+      const h = yield* hosted({}, "resume", "begun")
+      yield* report(h, h.id)
+      for (const request of h.model.requests) {
+        assert.isTrue(request.prompt.some((message) => Input.idOfMessage(message) === "p"))
+      }
+    })
+  )
+
+  law("L-B3 interrupted, answered absent and landing late: it is never held", () =>
+    Effect.gen(function* () {
+      const { store } = yield* fresh
+      const late = yield* Deferred.make<void>()
+      const begun = yield* Deferred.make<void>()
+      const context = Contexts.make({
+        append: (land, id) =>
+          id === "s1"
+            ? Effect.uninterruptible(
+                Deferred.succeed(begun, undefined).pipe(Effect.andThen(Deferred.await(late)), Effect.andThen(land))
+              )
+            : land
+      })
+      const h = yield* Stores.boot(store.service, { script: editing }).pipe(Contexts.keptIn(context))
+      const held = yield* Stores.hold(store, "tool.completed")
+      const id = yield* h.prompt("do it", "p")
+      yield* held.reached
+      const steered = yield* fork(h.steer(id, "s1", { id: "s1" }))
+      yield* held.release
+      yield* Fiber.join(steered)
+      yield* Deferred.await(begun)
+      yield* h.session.cancel(id)
+      yield* TestClock.adjust("1 minute")
+      yield* report(h, id)
+      yield* Deferred.succeed(late, undefined)
+      yield* Stores.settle
+      assert.deepStrictEqual(yield* receipts(h, "s1"), ["unknown write-interrupted"])
+      assert.include(context.landed(), "s1")
+    })
+  )
+})
+
+const files = Input.followUp(
+  [
+    Prompt.makePart("text", { text: "see" }),
+    Prompt.makePart("file", { mediaType: "a/b", fileName: "f", data: new Uint8Array([0, 255, 1]) }),
+    Prompt.makePart("file", { mediaType: "a/b", fileName: "u", data: new URL("https://example.org/x") })
+  ],
+  { id: "files" }
+)
+
+describe("L-I3 identities outlive the process", () => {
+  for (const [name, wait] of [
+    ["while it waits", true],
+    ["once it was delivered", false]
+  ] as const) {
+    law(`L-I3 an input with files is the same input after reopening, ${name}`, () =>
+      Effect.gen(function* () {
+        const { disk, store } = yield* fresh
+        const first = yield* Stores.boot(store.service, { script: answers })
+        if (wait) yield* first.session.pause()
+        assert.isTrue((yield* first.session.submit(files)).accepted)
+        if (!wait) yield* Effect.orDie(first.session.awaitIdle)
+        const before = yield* first.receipt("files")
+        yield* first.close
+        const h = yield* Stores.boot(disk, { script: answers })
+        assert.deepStrictEqual(yield* h.session.submit(files), before)
+        const other = Input.followUp([Prompt.makePart("text", { text: "see" })], { id: "files" })
+        assert.strictEqual(words(yield* h.session.submit(other)), "refused identity-conflict")
+      })
+    )
+  }
+
+  law("L-R8 tool results and metadata hold whatever a string can hold, and the reloaded context is equal", () =>
+    Effect.gen(function* () {
+      const { disk, store } = yield* fresh
+      const strange = "nul \0, lone \uD800 and \uDC00, line \u2028, quote \" and \\u0000"
+      const first = yield* Stores.boot(store.service, { script: editing, edit: () => Effect.succeed(strange) })
+      const id = yield* first.prompt("do it", "p")
+      yield* report(first, id)
+      yield* first.session.submit(Input.followUp("f", { id: "f", metadata: { strange, deep: [{ strange }] } }))
+      yield* Effect.orDie(first.session.awaitIdle)
+      yield* first.session.pause()
+      yield* first.session.submit(Input.followUp("g", { id: "g", metadata: { strange, deep: [{ strange }] } }))
+      const before = yield* Effect.orDie(first.session.context)
+      yield* first.close
+      for (const entry of (yield* Stores.stored(disk)).slice(0)) {
+        assert.isTrue(entry.isWellFormed())
+        assert.isFalse([...entry].some((char) => char < " "))
+      }
+      const h = yield* Stores.boot(disk, { script: answers })
+      assert.deepStrictEqual(yield* Effect.orDie(h.session.context), before)
+      yield* h.session.withdraw(inputId("g"))
+      const [held] = yield* h.session.held
+      assert.deepStrictEqual(held?.input.metadata, { strange, deep: [{ strange }] })
+      yield* h.session.resume()
+      yield* report(h, yield* h.prompt("next", "n"))
+      assert.strictEqual(toolResults(h.model.requests[0])[0]?.result, strange)
+    })
+  )
+
+  law("L-R8 a reasoning's signature is sent again as it came, after reopening", () =>
+    Effect.gen(function* () {
+      const { disk, store } = yield* fresh
+      const signed = ScriptedModel.parts([
+        { type: "reasoning-start", id: "r" },
+        { type: "reasoning-delta", id: "r", delta: "hm" },
+        { type: "reasoning-end", id: "r", metadata: { anthropic: { info: { type: "thinking", signature: "c2ln" } } } }
+      ])
+      const script = [ScriptedModel.steps([signed, ScriptedModel.call("edit", { path: "a" }, "a")]), ...answers]
+      const first = yield* Stores.boot(store.service, { script })
+      yield* report(first, yield* first.prompt("do it", "p"))
+      const before = yield* Effect.orDie(first.session.context)
+      yield* first.close
+      const h = yield* Stores.boot(disk, { script: answers })
+      yield* report(h, yield* h.prompt("next", "n"))
+      const reasoning = (messages: ReadonlyArray<Prompt.Message>) =>
+        messages.flatMap((message) =>
+          message.role === "assistant" ? message.content.filter((part) => part.type === "reasoning") : []
+        )
+      const sent = reasoning(h.model.requests[0]?.prompt ?? [])
+      assert.deepStrictEqual(sent, reasoning(before.content))
+      assert.include(JSON.stringify(sent), "c2ln")
+    })
+  )
+})
+
+/** A long session: many generations with a call each, some held and waiting inputs, then one that is alive. */
+const long = (store: Stores.Watched, generations: number) =>
+  Effect.gen(function* () {
+    const script: ScriptedModel.Script = ({ index, prompt }) =>
+      prompt.at(-1)?.role === "tool"
+        ? ScriptedModel.text(`done ${index}`)
+        : ScriptedModel.call("edit", { path: `${index}` }, `call-${index}`)
+    const h = yield* Stores.boot(store.service, { script })
+    const ids: Array<Ids.GenerationId> = []
+    for (let n = 0; n < generations; n++) ids.push(yield* Effect.tap(h.prompt(`do ${n}`, `p${n}`), (id) => report(h, id)))
+    return { ...h, ids }
+  })
+
+describe("L-R2 opening a long session", () => {
+  law("L-R2 it begins with a snapshot, folds little, and everything is as it was", () =>
+    Effect.gen(function* () {
+      const { disk, store } = yield* fresh
+      const old = yield* long(store, 120)
+      yield* old.session.pause()
+      yield* old.session.submit(Input.followUp("held", { id: "h1" }))
+      yield* old.session.withdraw(inputId("h1"))
+      yield* old.session.submit(Input.followUp("waits", { id: "w1" }))
+      const reports = yield* Effect.forEach(old.ids, (id) => report(old, id))
+      const events = yield* old.events
+      const context = yield* Effect.orDie(old.session.context)
+      const known = yield* all(old)
+      assert.isTrue(store.appends.some((append) => append.snapshot !== undefined))
+
+      const claims: Array<number> = []
+      const claim: typeof disk.claim = (id, agent) =>
+        Effect.tap(disk.claim(id, agent), ({ entries }) => Effect.sync(() => void claims.push(entries.length)))
+      const h = yield* Stores.boot({ ...disk, claim }, { script: answers })
+      assert.isAtMost(claims[0] ?? 0, 1100)
+      assert.deepStrictEqual(yield* all(h), known)
+      assert.deepStrictEqual(
+        (yield* h.session.held).map(({ input }) => input.content),
+        ["held"]
+      )
+      assert.deepStrictEqual(yield* Effect.forEach(old.ids, (id) => report(h, id)), reports)
+      assert.deepStrictEqual((yield* h.events).slice(0, events.length), [...events])
+      assert.deepStrictEqual(yield* Effect.orDie(h.session.context), context)
+      for (const n of [0, 1, 119]) {
+        assert.isTrue((yield* h.session.submit(Input.prompt(`do ${n}`, { id: `p${n}` }))).accepted)
+        assert.strictEqual(words(yield* h.session.submit(Input.prompt("x", { id: `p${n}` }))), "refused identity-conflict")
+      }
+      yield* h.session.resume()
+      yield* Effect.orDie(h.session.awaitIdle)
+      assert.deepStrictEqual(yield* receipts(h, "w1"), ["applied in 1"])
+      assert.strictEqual(h.model.requests[0]?.prompt.length, context.content.length + 1)
+    })
+  )
+
+  law("L-R2 a step that waits for an answer is taken up with the whole conversation in sight", () =>
+    Effect.gen(function* () {
+      const { disk, store } = yield* fresh
+      const seenBy: Array<number> = []
+      const guarded = Tool.make("guarded", {
+        parameters: Schema.Struct({ path: Schema.String }),
+        success: Schema.String,
+        needsApproval: (_, { messages }) => Effect.sync(() => seenBy.push(messages.length) > 0)
+      })
+      const toolkit = Toolkit.make(guarded)
+      const agent = Agent.make({ name: "guarded", instructions: "", toolkit })
+      const opened = (service: typeof disk, script: ScriptedModel.Script) =>
+        Effect.gen(function* () {
+          const model = yield* ScriptedModel.make(script)
+          const runtime = yield* AgentRuntime.AgentRuntime
+          const session = yield* runtime
+            .open(agent, { id: Stores.sessionId, recovery: "resume" })
+            .pipe(Effect.provide(model.layer), Effect.provide(toolkit.toLayer({ guarded: () => Effect.succeed("did") })))
+          return session
+        }).pipe((scene) => Stores.over(service, Effect.orDie(scene)))
+      const script: ScriptedModel.Script = ({ index }) =>
+        index <= 200 ? ScriptedModel.text(`${index}`) : ScriptedModel.call("guarded", { path: "a" }, "a")
+      const first = yield* opened(store.service, script)
+      for (let n = 0; n <= 200; n++) {
+        const receipt = yield* first.submit(Input.prompt("x", { id: `p${n}` }))
+        const id = receipt.generationId as Ids.GenerationId
+        if (n < 200) yield* Effect.orDie(first.await(id))
+      }
+      yield* asked(first, 1)
+      store.fate = () => Effect.never
+      const second = yield* opened(disk, script)
+      yield* asked(second, 2)
+      assert.deepStrictEqual(seenBy, [seenBy[0], seenBy[0]])
+    })
+  )
+
+  law("L-V2 a start before what was pruned fails typed and says where the events begin", () =>
+    Effect.gen(function* () {
+      const { disk, store } = yield* fresh
+      const old = yield* long(store, 90)
+      yield* old.close
+      const first = yield* Effect.orDie(disk.prune(Stores.sessionId, 200))
+      const h = yield* Stores.boot(disk, { script: answers })
+      const error = yield* Effect.flip(Stream.runHead(h.session.events()))
+      assert.deepStrictEqual(error.reason, { _tag: "EventsPruned", first })
+      const event = Option.getOrUndefined(yield* Stream.runHead(h.session.events({ after: first - 1 })))
+      assert.strictEqual(event?.sequence, first)
+    })
+  )
+})
+
+type Session = Harness["session"]
+const asked = (session: Session, times: number) =>
+  journalled(session.events()).pipe(
+    Stream.filter((event) => event.type === "tool.approval_requested"),
+    Stream.take(times),
+    Stream.runDrain,
+    Effect.orDie
+  )
+
+/** Every receipt and every stage of a long session. */
+const all = (h: Harness) =>
+  Effect.forEach([...Array.from({ length: 120 }, (_, n) => `p${n}`), "h1", "w1"], (name) =>
+    Effect.zip(h.session.receipt(inputId(name)), h.session.input(inputId(name)))
+  )
+type Unused = [Options, Generation.GenerationReport, typeof ContextStore, typeof Limits, typeof withLimits, typeof seen]
+void (0 as unknown as Unused)
