@@ -12,7 +12,7 @@ import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
 import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, Outcome } from "../domain/Generation.ts"
-import type { SessionError } from "../domain/SessionError.ts"
+import { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { Handed } from "../ledger/Journal.ts"
 import * as Report from "../ledger/Report.ts"
@@ -97,8 +97,12 @@ const append = (context: ContextStore.Service, message: Prompt.Message): Effect.
  * @category operations
  * @since 0.1.0
  */
-export const interrupted = (engine: Engine, run: Run): Effect.Effect<void, SessionError> =>
-  closing(run) === undefined ? close(engine, run, sessionClosed) : Effect.void
+export const interrupted = (engine: Engine, run: Run): Effect.Effect<void, SessionError> => {
+  const { lost, sessionId } = engine.journal
+  // Nothing may be said any more, not even that it ends (L-R7).
+  if (lost !== undefined) return Effect.fail(new SessionError({ sessionId, reason: lost }))
+  return closing(run) === undefined ? close(engine, run, sessionClosed) : Effect.void
+}
 
 const eventTypes = {
   finished: "generation.finished",

@@ -55,6 +55,8 @@ const resume = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
   if (step._tag === "Final") return yield* finish(engine, live, restore)
   if (step._tag !== "Calling") return
   live.phase = { _tag: "RunningTools", request }
+  const conversation = yield* Transcript.read(engine, restore)
+  if (conversation._tag === "Ended" && Exit.isSuccess(conversation.exit)) live.sent = conversation.exit.value
   const calls = ToolCalls.restored(step.calls.values())
   const spent = request >= engine.agent.maxRequests
   const refusal = spent ? ({ _tag: "NotStarted", reason: "budget" } as const) : undefined

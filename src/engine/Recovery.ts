@@ -36,6 +36,10 @@ export type Mode = "settle" | "resume"
  */
 export const goesOn = (engine: Engine, state: GenerationState, mode: Mode): boolean => {
   if (state.ending !== undefined) return false
+  // Without what started it there is nothing to go on with.
+  const [initial] = state.initialInputIds
+  const started = initial === undefined ? undefined : engine.journal.projection.inputs.get(initial)?.status._tag
+  if (started === undefined || started === "Held" || started === "Unknown") return false
   const { pauses } = engine.journal.projection
   const resting = pauses.some((each) => each.scope === undefined && each.effective)
   return mode === "resume" || state.parked || resting

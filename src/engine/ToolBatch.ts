@@ -407,7 +407,9 @@ const abandonAll = (calls: ReadonlyArray<Call>): Effect.Effect<void> =>
 const changed = (engine: Engine, live: Run, restore: Supervised.Restore): Effect.Effect<void, SessionError> => {
   const ring = Queue.take(live.admission.bell)
   if (isCutting(live)) return ring
-  return Effect.flatMap(Effect.exit(restore(ring)), (exit) =>
-    Exit.isSuccess(exit) ? Effect.void : Ending.interrupted(engine, live)
-  )
+  return Effect.flatMap(Effect.exit(restore(ring)), (exit) => {
+    if (Exit.isSuccess(exit)) return Effect.void
+    // An interrupt is told once; from then on the wait is closed to it, or it would not be a wait.
+    return Effect.flatMap(Ending.interrupted(engine, live), () => (isCutting(live) ? Effect.void : ring))
+  })
 }

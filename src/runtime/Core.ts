@@ -95,6 +95,7 @@ export class Core {
       projection: this.projection,
       live: this.live,
       closed: this.#closed,
+      lost: this.engine.journal.lost,
       reserved: this.reservations,
       paused: Gate.isPaused(this.projection),
       steering: this.engine.agent.steering

@@ -25,6 +25,8 @@ export interface View {
   readonly projection: Projection
   readonly live: Run | undefined
   readonly closed: boolean
+  /** The journal can no longer be written: what this session says of its inputs may no longer be so (L-R4, L-R7). */
+  readonly lost: SessionErrorReason | undefined
   /** Handed to the journal and not yet written (L-A7): each counts as accepted for capacity and for being idle. */
   readonly reserved: { readonly identities: number; readonly queued: number; readonly starting: boolean }
   readonly paused: boolean
@@ -62,6 +64,7 @@ const idOf = (input: unknown): string =>
 const known = (view: View, input: Input.Input, anchor: Ids.GenerationId | null): Decision | undefined => {
   const detail = Input.invalid(input, view.limits)
   if (detail !== undefined) return refuse(idOf(input), anchor, "invalid-input", { detail })
+  if (view.lost !== undefined) return unwritten(input.id, anchor, view.lost)
   const found = view.projection.inputs.get(input.id)
   if (found === undefined) return undefined
   const receipt = view.projection.receipt(input.id)

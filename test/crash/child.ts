@@ -1,14 +1,15 @@
 /** A session's process, made to be killed: `node child.ts`, with what it is to do as JSON on its standard input. */
-import { Duration, Effect, Exit, Scope, Stream } from "effect"
-import { readFileSync } from "node:fs"
-import { AgentRuntime, ContextStore, Limits, ToolPolicy, Uncancellable } from "../../src/index.ts"
+import { Effect, Exit, Scope, Stream } from "effect"
+import { readFileSync, writeSync } from "node:fs"
+import { flushCompileCache } from "node:module"
+import { AgentRuntime, Ids } from "../../src/index.ts"
 import { journalled, opening, type Harness } from "../support/harness.ts"
 import * as Stores from "../support/stores.ts"
 import * as Chaos from "./chaos.ts"
 import * as Failpoint from "./failpoint.ts"
 import * as Life from "./life.ts"
 import { configured, rest } from "./rest.ts"
-import { type Config, contextIn, recorder, say } from "./world.ts"
+import { type Config, contextIn, recorder, say, signs } from "./world.ts"
 
 const tells = (h: Harness) =>
   Effect.gen(function* () {
@@ -29,15 +30,16 @@ const run = (config: Config) =>
       config.scene === "chaos" ? Chaos.actor(config, record) : Life.actor(gates?.closed ?? Life.open, record)
     const scope = yield* Scope.make()
     const h = yield* opening({
-      id: Stores.sessionId,
       ...actor.options,
-      open: { id: config.session, recovery: config.mode, onClose: config.onClose }
+      id: Ids.SessionId.make(config.session),
+      open: { recovery: config.mode, onClose: config.onClose }
     }).pipe(
       Effect.provideService(AgentRuntime.AgentRuntime, runtime),
       Scope.provide(scope),
       configured(actor, config.hosted ? contextIn(config.folder, aroundContext) : undefined)
     )
     say({ line: "opened" })
+    writeSync(2, signs.opened)
     yield* Effect.forkDetach(tells(h))
     if (gates === undefined) {
       yield* Effect.forkDetach(Chaos.decides(h.session, (call) => say({ line: "decided", call })))
@@ -56,8 +58,9 @@ const run = (config: Config) =>
     yield* Scope.close(scope, Exit.void)
   })
 
+flushCompileCache()
+writeSync(2, signs.ready)
 const config = JSON.parse(readFileSync(0, "utf8")) as Config
 await Effect.runPromise(Effect.scoped(run(config)))
 say({ line: "done" })
 process.exit(0)
-void [ContextStore, Limits, ToolPolicy, Uncancellable, Duration]

@@ -1,11 +1,11 @@
 /** Processes that are started before they are needed, told what to do, and killed. */
 import { Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { appending, type Config, type Line, saidIn } from "./world.ts"
+import { appending, type Config, type Line, saidIn, signs } from "./world.ts"
 
 /** What became of a process, and what it had said by then. */
 export interface Outcome {
@@ -15,30 +15,50 @@ export interface Outcome {
   readonly complaint: string
 }
 
-export interface Children {
-  /** Runs one life; it is killed so many milliseconds after it was told what to do, or left alone. */
-  readonly live: (config: Config, killAfter?: number) => Effect.Effect<Outcome>
+/** So many milliseconds after it was told what to do, or after it has opened its session. */
+export interface Kill {
+  readonly from: "told" | "opened"
+  readonly after: number
 }
+
+export interface Children {
+  /** Runs one life, to be killed or left alone. */
+  readonly live: (config: Config, kill?: Kill) => Effect.Effect<Outcome>
+}
+
+/** Milliseconds after which a life that nobody meant to kill is given up. */
+const patience = 30_000
 
 const program = fileURLToPath(new URL("child.ts", import.meta.url))
 
 interface Started {
   readonly process: ChildProcess
   readonly output: string
+  /** Everything is loaded, and it waits to be told. */
+  readonly ready: Promise<void>
+  readonly opened: Promise<void>
   readonly complaint: () => string
 }
 
 const start = (output: string): Started => {
   const process = appending(output, (descriptor) =>
     spawn(globalThis.process.execPath, ["--disable-warning=ExperimentalWarning", program], {
-      stdio: ["pipe", descriptor, "pipe"]
+      stdio: ["pipe", descriptor, "pipe"],
+      env: { ...globalThis.process.env, NODE_COMPILE_CACHE: join(tmpdir(), "midcourse-crash-compiled") }
     })
   )
   let complaint = ""
+  const heard = (what: string) =>
+    new Promise<void>((resolve) => {
+      process.once("close", () => resolve())
+      process.stderr?.on("data", () => {
+        if (complaint.includes(what)) resolve()
+      })
+    })
   process.stderr?.on("data", (chunk: Buffer) => void (complaint += chunk.toString()))
   // Killed before it has read what it is to do.
   process.stdin?.on("error", () => {})
-  return { process, output, complaint: () => complaint }
+  return { process, output, ready: heard(signs.ready), opened: heard(signs.opened), complaint: () => complaint }
 }
 
 const ended = ({ process }: Started): Effect.Effect<void> =>
@@ -47,15 +67,24 @@ const ended = ({ process }: Started): Effect.Effect<void> =>
     process.once("close", () => resume(Effect.void))
   })
 
-/** A folder that is removed with the scope. */
-export const temporary: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "midcourse-crash-"))),
-  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-)
+const memory = "/dev/shm"
+
+/**
+ * A folder that is removed with the scope. What a killed process has written stands in memory as well as on a disk, where more
+ * happens between two kills.
+ */
+export const temporary = (medium: "memory" | "disk"): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const parent = medium === "memory" && existsSync(memory) ? memory : tmpdir()
+      return mkdtempSync(join(parent, "midcourse-crash-"))
+    }),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
 
 /** One process is always being started while another is at work. None is left when the scope ends. */
 export const make: Effect.Effect<Children, never, Scope.Scope> = Effect.gen(function* () {
-  const folder = yield* temporary
+  const folder = yield* temporary("memory")
   const alive = new Set<Started>()
   let count = 0
   const spare = () => {
@@ -73,20 +102,16 @@ export const make: Effect.Effect<Children, never, Scope.Scope> = Effect.gen(func
     )
   )
   return {
-    live: (config, killAfter) =>
+    live: (config, kill) =>
       Effect.gen(function* () {
         const mine = next
         next = spare()
-        const end = yield* Effect.forkChild(ended(mine), { startImmediately: true })
+        yield* Effect.promise(() => mine.ready)
         mine.process.stdin?.end(JSON.stringify(config))
-        const limit = killAfter === undefined ? "20 seconds" : killAfter
-        const kill = Effect.andThen(
-          Effect.sleep(limit),
-          Effect.sync(() => mine.process.kill("SIGKILL"))
-        )
-        yield* Effect.forkChild(kill)
-        yield* Effect.raceFirst(Effect.andThen(Effect.yieldNow, ended(mine)), Effect.sleep("30 seconds"))
-        void end
+        if (kill?.from === "opened") yield* Effect.promise(() => mine.opened)
+        const timer = setTimeout(() => mine.process.kill("SIGKILL"), kill?.after ?? patience)
+        yield* ended(mine)
+        clearTimeout(timer)
         const { exitCode, signalCode } = mine.process
         return {
           killed: signalCode === "SIGKILL",

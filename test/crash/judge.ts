@@ -160,13 +160,14 @@ const deedLies = (deeds: ReadonlyArray<Deed>, told: Truth.Told): Array<string> =
       if (began.has(deed.call)) bad.push(`L-R2 ${deed.call} began twice`)
       if (!started.has(deed.call)) bad.push(`L-T10 ${deed.call} began and is not started`)
       began.add(deed.call)
-    } else if (deed.deed === "ended") {
-      ended.add(deed.call)
-    } else {
-      for (const id of deed.inputs) if (!context.has(Ids.InputId.make(id))) bad.push(`L-B3 ${id} was sent and is in no context`)
-      for (const id of deed.results) if (!completed.has(id)) bad.push(`L-T10 the result of ${id} was sent and is not journalled`)
-      if (new Set(deed.inputs).size !== deed.inputs.length) bad.push(`L-B1 a request held ${deed.inputs.join()}`)
     }
+    if (deed.deed === "ended") ended.add(deed.call)
+    if (deed.deed !== "asked") continue
+    for (const id of deed.inputs) if (!context.has(inputId(id))) bad.push(`L-B3 ${id} was sent and is in no context`)
+    for (const id of deed.results) {
+      if (!completed.has(id)) bad.push(`L-T10 the result of ${id} was sent and is not journalled`)
+    }
+    if (new Set(deed.inputs).size !== deed.inputs.length) bad.push(`L-B1 a request held ${deed.inputs.join()}`)
   }
   for (const id of completed) if (!ended.has(id)) bad.push(`L-T8 ${id} is completed and never ended`)
   return bad
@@ -211,6 +212,9 @@ const lossLies = (left: ReadonlyArray<Entry.Committed>, events: ReadonlyArray<Ev
   const resumed = events.some(
     (event) => event.type === "generation.resumed" && event.generation_id === lost && event.sequence > before.length
   )
+  const count = (type: Event.SessionEvent["type"]) => before.filter((event) => event.type === type).length
+  const isResting = count("pause.effective") > count("pause.ended")
+  if (mode === "settle" && !isParked && !isResting && resumed) bad.push(`L-R2 ${lost} was settled and resumed`)
   if (ending && resumed) bad.push(`L-C10 ${lost} was resumed past its end`)
   if (!ending && (mode === "resume" || isParked) && !resumed) bad.push(`L-R2 ${lost} was not resumed`)
   if (!ending && !resumed && (end?.type !== "generation.failed" || end.cause !== "process-loss")) {

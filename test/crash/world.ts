@@ -92,6 +92,9 @@ export type Line =
   | { readonly line: "dies"; readonly side: Side; readonly kinds: ReadonlyArray<string> }
   | { readonly line: "wrong"; readonly what: string }
 
+/** What a process says on its standard error: that it waits to be told what to do, and that its session is open. */
+export const signs = { ready: "ready\n", opened: "opened\n" }
+
 /** Written at once, past every buffer of this process. */
 export const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`)
 
@@ -106,7 +109,8 @@ export const saidIn = (file: string): ReadonlyArray<Line> => linesOf<Line>(file)
 
 /** What the world outside saw: a handler began or ended, or a provider was sent a request. */
 export type Deed =
-  | { readonly deed: "began" | "ended"; readonly call: string }
+  | { readonly deed: "began"; readonly call: string }
+  | { readonly deed: "ended"; readonly call: string }
   | { readonly deed: "asked"; readonly inputs: ReadonlyArray<string>; readonly results: ReadonlyArray<string> }
 
 const logIn = (folder: string): string => join(folder, "deeds.jsonl")

@@ -25,7 +25,12 @@ const working = (store: Stores.Watched, options: Partial<Options> = {}) =>
     const h = yield* Stores.boot(store.service, { script, edit, ...options })
     const id = yield* h.prompt("do it", "p")
     yield* seen(h, "tool.started")
-    return { ...h, id, go: Deferred.succeed(gate, undefined), cut: Effect.andThen(Stores.settle, Deferred.isDone(interrupted)) }
+    return {
+      ...h,
+      id,
+      go: Deferred.succeed(gate, undefined),
+      cut: Effect.andThen(Stores.settle, Deferred.isDone(interrupted))
+    }
   })
 
 type Working = Effect.Success<ReturnType<typeof working>>
@@ -41,7 +46,11 @@ const told = (h: Working, reason: string) =>
     const ended = yield* reader.ended
     assert.strictEqual(ended._tag, "Failure")
     assert.strictEqual(words(yield* h.steer(h.id, "late", { id: "late" })), "refused storage-unavailable")
-    for (const input of [Input.followUp("x", { id: "x" }), Input.collect("x", { id: "y" }), Input.steer("x", { id: "z" })]) {
+    for (const input of [
+      Input.followUp("x", { id: "x" }),
+      Input.collect("x", { id: "y" }),
+      Input.steer("x", { id: "z" })
+    ]) {
       assert.strictEqual(words(yield* h.session.submit(input)), "refused storage-unavailable")
     }
     assert.deepStrictEqual(yield* h.session.pause(), { accepted: false, reason: "storage-unavailable" })
@@ -114,9 +123,7 @@ describe("L-R4 one owner", () => {
     Effect.gen(function* () {
       const { store } = yield* fresh
       const made = (recovery: "settle" | "resume", agent: Agent.Agent<{}>) =>
-        Effect.flatMap(AgentRuntime.AgentRuntime, (runtime) =>
-          runtime.open(agent, { id: Stores.sessionId, recovery })
-        )
+        Effect.flatMap(AgentRuntime.AgentRuntime, (runtime) => runtime.open(agent, { id: Stores.sessionId, recovery }))
       const one = Agent.make({ name: "one", instructions: "" })
       const model = yield* ScriptedModel.make([])
       const got = yield* Stores.over(
@@ -147,7 +154,10 @@ const second = (claim: Claim, change: (entry: SessionStore.StoredEntry) => Sessi
 })
 
 const tampered: ReadonlyArray<readonly [string, (claim: Claim) => Claim]> = [
-  ["a changed body", (claim) => second(claim, (entry) => ({ ...entry, body: entry.body.replace("accepted", "applied") }))],
+  [
+    "a changed body",
+    (claim) => second(claim, (entry) => ({ ...entry, body: entry.body.replace("accepted", "applied") }))
+  ],
   ["a changed checksum", (claim) => second(claim, (entry) => ({ ...entry, checksum: "0" }))],
   ["an unknown kind", (claim) => second(claim, (entry) => resealed({ ...entry, kind: "prophecy" }))],
   ["a kind that is another's", (claim) => second(claim, (entry) => ({ ...entry, kind: "message" }))],
@@ -218,8 +228,13 @@ describe("L-R6 what waits", () => {
         yield* Stores.settle
         yield* TestClock.adjust("1 second")
         yield* Effect.orDie(h.session.awaitIdle)
-        const starts = (yield* h.events).flatMap((event) => (event.type === "generation.started" ? [event.input_ids] : []))
-        assert.deepStrictEqual(starts.slice(1), [["f1"], ["f2"], ["c1", "c2"]].map((ids) => ids.map(inputId)))
+        const starts = (yield* h.events).flatMap((event) =>
+          event.type === "generation.started" ? [event.input_ids] : []
+        )
+        assert.deepStrictEqual(
+          starts.slice(1),
+          [["f1"], ["f2"], ["c1", "c2"]].map((ids) => ids.map(inputId))
+        )
         assert.deepStrictEqual(userTexts(h.model.requests[2]).slice(-2), ["c1", "c2"])
       })
     )
@@ -301,7 +316,10 @@ describe("L-R6 what waits", () => {
       yield* Effect.orDie(h.session.awaitIdle)
       assert.strictEqual(words(yield* h.session.submit(f1)), "applied in 1")
       assert.strictEqual(h.model.requests.length, 1)
-      assert.strictEqual(words(yield* h.session.submit(Input.followUp("other", { id: "f1" }))), "refused identity-conflict")
+      assert.strictEqual(
+        words(yield* h.session.submit(Input.followUp("other", { id: "f1" }))),
+        "refused identity-conflict"
+      )
     })
   )
 })

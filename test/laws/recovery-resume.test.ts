@@ -245,7 +245,11 @@ const paused = (store: Stores.Watched, options: Options = requesting, scope?: To
   Effect.gen(function* () {
     const gate = yield* Deferred.make<void>()
     const script = [ScriptedModel.call("edit", { path: "a" }, "a"), ...answers]
-    const h = yield* Stores.boot(store.service, { ...options, script, edit: () => Effect.as(Deferred.await(gate), "did") })
+    const h = yield* Stores.boot(store.service, {
+      ...options,
+      script,
+      edit: () => Effect.as(Deferred.await(gate), "did")
+    })
     const id = yield* h.prompt("do it", "p")
     yield* seen(h, "tool.started")
     yield* h.session.pause({ ...(scope === undefined ? {} : { scope }), until: ResumeCondition.signal("go") })

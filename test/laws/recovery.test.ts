@@ -81,7 +81,9 @@ const life = (h: Stores.Process, gates: Record<"send" | "correct" | "stop", Defe
     const p1 = yield* live
     yield* seen(h, "tool.approval_requested")
     yield* submit(Input.ask("a1", { id: "a1" }), p1)
-    const asked = (yield* h.events).flatMap((event) => (event.type === "tool.approval_requested" ? [event.call_id] : []))
+    const asked = (yield* h.events).flatMap((event) =>
+      event.type === "tool.approval_requested" ? [event.call_id] : []
+    )
     for (const call of asked) yield* session.decide(call, { _tag: "Allow" })
     yield* seen(h, "tool.started", 3)
     yield* submit(Input.followUp("f1", { id: "f1" }))
@@ -145,7 +147,11 @@ const firstLife = (store: Store, context: Contexts.HostContext | undefined, n: n
     }
     const watched = Stores.watch(store)
     const died = yield* dies(watched, n, death)
-    const mine = { send: Deferred.await(gates.send), correct: Deferred.await(gates.correct), stop: Deferred.await(gates.stop) }
+    const mine = {
+      send: Deferred.await(gates.send),
+      correct: Deferred.await(gates.correct),
+      stop: Deferred.await(gates.stop)
+    }
     const h = yield* configured(context)(Stores.boot(watched.service, optionsOf({ ...mine, hangs: true }, began)))
     const lived = yield* Effect.raceFirst(Effect.as(life(h, gates, given), true), Effect.as(died, false))
     yield* Stores.settle
@@ -163,7 +169,8 @@ const lastLife = (store: Store, context: Contexts.HostContext | undefined, mode:
     const { session } = h
     const atOpen = Option.getOrUndefined(yield* session.generation)
     const known = left.flatMap((event) => (event.type === "generation.started" ? [event.generation_id] : []))
-    if (atOpen !== undefined && !known.includes(atOpen.id)) bad.push("L-R6 a generation was started before open returned")
+    if (atOpen !== undefined && !known.includes(atOpen.id))
+      bad.push("L-R6 a generation was started before open returned")
     const { pauses } = yield* session.status
     if (pauses.length > 0) {
       yield* Stores.settle
@@ -196,7 +203,8 @@ const rest = (h: Stores.Process) =>
       yield* Stores.settle
     }
     const status = yield* h.session.status
-    if (idle.pollUnsafe() === undefined) yield* Effect.die(new Error(`it does not come to rest: ${JSON.stringify(status)}`))
+    if (idle.pollUnsafe() === undefined)
+      yield* Effect.die(new Error(`it does not come to rest: ${JSON.stringify(status)}`))
     yield* Effect.orDie(Fiber.join(idle))
   })
 
@@ -204,13 +212,18 @@ const endOf = (events: ReadonlyArray<Event.SessionEvent>, id: string) =>
   events.find((event) => Event.isTerminal(event) && event.generation_id === id)
 
 /** What became of what was left behind, by what the laws say of it. */
-const recoveryLies = (left: ReadonlyArray<Event.SessionEvent>, events: ReadonlyArray<Event.SessionEvent>, mode: Mode) => {
+const recoveryLies = (
+  left: ReadonlyArray<Event.SessionEvent>,
+  events: ReadonlyArray<Event.SessionEvent>,
+  mode: Mode
+) => {
   const bad: Array<string> = []
   const started = left.flatMap((event) => (event.type === "generation.started" ? [event.generation_id] : []))
   const lost = started.find((id) => endOf(left, id) === undefined)
   const starts = events.flatMap((event) => (event.type === "generation.started" ? [event.initial_input_id] : []))
   const order = ["p1", "f1", "c1", "p2"].filter((id) => starts.some((started) => started === id))
-  if (starts.filter((id) => order.includes(id)).join() !== order.join()) bad.push(`L-R6 started in the order ${starts.join()}`)
+  if (starts.filter((id) => order.includes(id)).join() !== order.join())
+    bad.push(`L-R6 started in the order ${starts.join()}`)
   if (lost === undefined) return bad
   const mine = events.filter((event) => event.generation_id === lost)
   const ending = mine.some((event) => event.type === "stop.requested" || event.type === "cancel.requested")
@@ -220,6 +233,10 @@ const recoveryLies = (left: ReadonlyArray<Event.SessionEvent>, events: ReadonlyA
   const resumed = mine.filter(({ sequence, type }) => type === "generation.resumed" && sequence > left.length).length
   if (goesOn !== resumed > 0) bad.push(`L-R2 ${lost} was resumed ${resumed} times`)
   const end = endOf(events, lost)
+  for (const event of mine) {
+    const forgotten = event.type === "steering.held" && event.reason === "budget-exhausted"
+    if (forgotten) bad.push(`L-R2 ${event.input_id} was pending and nothing delivered it`)
+  }
   if (goesOn && end?.type !== "generation.finished") bad.push(`L-R2 ${lost} went on and came to ${end?.type}`)
   if (!goesOn && !ending && (end?.type !== "generation.failed" || end.cause !== "process-loss")) {
     bad.push(`L-R2 ${lost} was lost and came to ${end?.type}`)
@@ -275,7 +292,8 @@ const judge = (deaths: ReadonlyArray<number>, death: Death, mode: Mode, hosted: 
       const again = yield* anchor === undefined
         ? h.session.submit(input)
         : h.session.capability("live.steering").submit(input, anchor)
-      if (JSON.stringify(again) !== JSON.stringify(now.value)) bad.push(`L-I1 ${input.id} again: ${JSON.stringify(again)}`)
+      if (JSON.stringify(again) !== JSON.stringify(now.value))
+        bad.push(`L-I1 ${input.id} again: ${JSON.stringify(again)}`)
     }
     const accepted = given.inputs.flatMap(([{ id }]): ReadonlyArray<Receipt.Receipt> => [
       { accepted: true, inputId: id, generationId: null, disposition: "queued" }
@@ -304,7 +322,12 @@ const whole = (hosted: boolean) =>
   })
 
 /** Judges a life that ends after each of its writes; names the first few that lie. */
-const everywhere = (deaths: (n: number) => ReadonlyArray<ReadonlyArray<number>>, death: Death, mode: Mode, hosted = false) =>
+const everywhere = (
+  deaths: (n: number) => ReadonlyArray<ReadonlyArray<number>>,
+  death: Death,
+  mode: Mode,
+  hosted = false
+) =>
   Effect.gen(function* () {
     const writes = yield* whole(hosted)
     assert.isAbove(writes, 40)
@@ -323,11 +346,7 @@ const everywhere = (deaths: (n: number) => ReadonlyArray<ReadonlyArray<number>>,
 describe("L-R1 and L-R2 a process is lost after any of its writes", () => {
   for (const mode of modes) {
     for (const death of ["answered", "unanswered"] as const) {
-      it.effect(
-        `L-R2 ${mode}: every write the last, ${death}`,
-        () => everywhere((n) => [[n]], death, mode),
-        120_000
-      )
+      it.effect(`L-R2 ${mode}: every write the last, ${death}`, () => everywhere((n) => [[n]], death, mode), 120_000)
     }
     it.effect(
       `L-R1 ${mode}: and the process that recovers it is lost as well`,

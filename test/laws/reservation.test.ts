@@ -4,14 +4,17 @@ import { Deferred, Effect, Fiber } from "effect"
 import { Event, Input } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { type Harness, inputId, open, toolResults, types, userTexts } from "../support/harness.ts"
-import { duringRequest, type Gated, lasting, receipts, report, seen, trace, withLimits, words } from "../support/scenes.ts"
+import { duringRequest, type Gated, lasting, receipts, report, seen, withLimits, words } from "../support/scenes.ts"
 import * as Stores from "../support/stores.ts"
 
 const law = it.effect
 const id = Stores.sessionId
 const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
 const isAnswered = <A, E>(fiber: Fiber.Fiber<A, E>) =>
-  Effect.andThen(Stores.settle, Effect.sync(() => fiber.pollUnsafe() !== undefined))
+  Effect.andThen(
+    Stores.settle,
+    Effect.sync(() => fiber.pollUnsafe() !== undefined)
+  )
 
 const followUp = (h: Harness, name: string, content = name) => h.session.submit(Input.followUp(content, { id: name }))
 
@@ -115,6 +118,28 @@ describe("L-A7 what is being written", () => {
     )
   )
 
+  law("L-A7 handed in while the finish is saved, and still being written when it looks: it is waited for", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* duringRequest({ id })
+        const saving = yield* Stores.hold(store, "checkpoint.saved")
+        yield* h.go
+        yield* saving.reached
+        const submitted = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
+        yield* Stores.settle
+        const held = yield* Stores.hold(store, "steering.accepted")
+        yield* saving.release
+        yield* held.reached
+        yield* Stores.settle
+        assert.strictEqual(h.model.requests.length, 1)
+        yield* held.release
+        assert.strictEqual((yield* report(h, h.id)).requests, 2)
+        assert.deepStrictEqual(yield* receipts(h, "s1"), ["applied in 2"])
+        assert.isTrue((yield* Fiber.join(submitted)).accepted)
+      })
+    )
+  )
+
   law("L-A7 once its write has failed, the finish goes on without it", () =>
     Stores.on((store) =>
       Effect.gen(function* () {
@@ -209,7 +234,9 @@ describe("L-A7 what is being written", () => {
         store.fate = (land) => Effect.andThen(Effect.yieldNow, land)
         const before = store.appends.length
         const ids = Array.from({ length: 100 }, (_, index) => `s${index}`)
-        const got = yield* Effect.forEach(ids, (name) => h.steer(h.id, name, { id: name }), { concurrency: "unbounded" })
+        const got = yield* Effect.forEach(ids, (name) => h.steer(h.id, name, { id: name }), {
+          concurrency: "unbounded"
+        })
         assert.isTrue(got.every((receipt) => receipt.accepted))
         assert.isAtMost(store.appends.length - before, 5)
         const pending = (yield* h.session.status).generation?.pendingInputIds
@@ -272,139 +299,6 @@ describe("L-A7 admission closes while it is being written", () => {
         assert.deepStrictEqual(yield* Fiber.join(cancelled), { accepted: true })
         const { outcome, undeliveredInputIds } = yield* report(h, h.id)
         assert.deepStrictEqual([outcome, undeliveredInputIds], ["cancelled", []])
-      })
-    )
-  )
-})
-
-describe("L-A7 the write does not succeed", () => {
-  law("L-A7 a certain failure refuses storage-unavailable, leaves no trace, and the session goes on", () =>
-    Stores.on((store) =>
-      Effect.gen(function* () {
-        const h = yield* duringRequest({ id })
-        const before = yield* trace(h, "s1")
-        Stores.once(store, "steering.accepted", Stores.unavailable)
-        assert.strictEqual(words(yield* h.steer(h.id, "s1", { id: "s1" })), "refused storage-unavailable")
-        assert.deepStrictEqual(yield* trace(h, "s1"), before)
-        assert.strictEqual(words(yield* h.steer(h.id, "now with other words", { id: "s1" })), "queued")
-        yield* h.go
-        assert.strictEqual((yield* report(h, h.id)).outcome, "finished")
-      })
-    )
-  )
-
-  for (const intent of ["prompt", "followUp", "collect", "steer"] as const) {
-    law(`L-A7 a certain failure refuses an ordinary ${intent} and burns no id`, () =>
-      Stores.on((store) =>
-        Effect.gen(function* () {
-          const h = yield* open({ id, script: [ScriptedModel.text("one")] })
-          Stores.once(store, "input.accepted", Stores.unavailable)
-          const input = Input[intent]("x", { id: "x" })
-          assert.strictEqual(words(yield* h.session.submit(input)), "refused storage-unavailable")
-          assert.strictEqual(words(yield* h.receipt("x")), "none")
-          assert.isTrue((yield* h.session.submit(input)).accepted)
-        })
-      )
-    )
-  }
-
-  law("L-A7 not told, but landed: it is accepted", () =>
-    Stores.on((store) =>
-      Effect.gen(function* () {
-        const h = yield* duringRequest({ id })
-        Stores.once(store, "steering.accepted", Stores.landsUnconfirmed)
-        assert.strictEqual(words(yield* h.steer(h.id, "s1", { id: "s1" })), "queued")
-        yield* h.go
-        yield* report(h, h.id)
-        assert.deepStrictEqual(yield* receipts(h, "s1"), ["applied in 2"])
-      })
-    )
-  )
-
-  law("L-A7 not told, and not landed: it is refused, and the session goes on", () =>
-    Stores.on((store) =>
-      Effect.gen(function* () {
-        const h = yield* duringRequest({ id })
-        Stores.once(store, "steering.accepted", Stores.vanishes)
-        assert.strictEqual(words(yield* h.steer(h.id, "s1", { id: "s1" })), "refused storage-unavailable")
-        yield* h.go
-        assert.strictEqual((yield* report(h, h.id)).outcome, "finished")
-      })
-    )
-  )
-
-  law("L-A7 it is read back before anything else is written", () =>
-    Stores.on((store) =>
-      Effect.gen(function* () {
-        const h = yield* duringRequest({ id })
-        const held = yield* Stores.hold(store, "steering.accepted", Stores.landsUnconfirmed)
-        const order: Array<string> = []
-        store.position = (read) => Effect.andThen(Effect.sync(() => void order.push("position")), read)
-        const first = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
-        yield* held.reached
-        const second = yield* fork(h.steer(h.id, "s2", { id: "s2" }))
-        store.fate = (land) => Effect.andThen(Effect.sync(() => void order.push("append")), land)
-        yield* held.release
-        yield* Fiber.join(first)
-        yield* Fiber.join(second)
-        assert.deepStrictEqual(order, ["position", "append"])
-      })
-    )
-  )
-
-  for (const [how, fate, after] of [
-    ["landed", Stores.landsUnconfirmed, "held process-lost"],
-    ["not landed", Stores.vanishes, "none"]
-  ] as const) {
-    law(`L-A7 not told and not readable: the detail is unconfirmed, and after reopening (${how}) the truth is told`, () =>
-      Effect.gen(function* () {
-        const disk = yield* Stores.disk
-        const store = Stores.watch(disk)
-        const generation = yield* Stores.over(
-          store.service,
-          Effect.gen(function* () {
-            const h = yield* duringRequest({ id })
-            Stores.once(store, "steering.accepted", fate)
-            store.position = () => Stores.fails({ _tag: "Unavailable", detail: "still down" })
-            const receipt = yield* h.steer(h.id, "s1", { id: "s1" })
-            assert.strictEqual(words(receipt), "refused storage-unavailable")
-            assert.include(receipt.accepted ? "" : (receipt.detail ?? ""), "unconfirmed")
-            assert.strictEqual((yield* Effect.flip(h.session.await(h.id)))._tag, "SessionError")
-            return h.id
-          })
-        )
-        const again = yield* Stores.boot(disk, { script: [ScriptedModel.text("later")] })
-        assert.strictEqual(words(yield* again.receipt("s1")), after)
-        const repeated = yield* again.steer(generation, "s1", { id: "s1" })
-        assert.strictEqual(words(repeated), how === "landed" ? after : "refused no-active-generation")
-      })
-    )
-  }
-
-  law("L-A7 interrupting the caller changes nothing: it is admitted and delivered", () =>
-    Stores.on((store) =>
-      Effect.gen(function* () {
-        const h = yield* reserved(store)
-        yield* Fiber.interrupt(h.submitted)
-        yield* h.go
-        yield* h.release
-        assert.strictEqual((yield* report(h, h.id)).requests, 2)
-        assert.deepStrictEqual(yield* receipts(h, "s1"), ["applied in 2"])
-      })
-    )
-  )
-
-  law("L-A7 interrupting the caller of a prompt changes nothing: its generation runs", () =>
-    Stores.on((store) =>
-      Effect.gen(function* () {
-        const h = yield* open({ id, script: [ScriptedModel.text("one")] })
-        const held = yield* Stores.hold(store, "input.accepted")
-        const submitted = yield* fork(h.session.submit(Input.prompt("one", { id: "p" })))
-        yield* held.reached
-        yield* Fiber.interrupt(submitted)
-        yield* held.release
-        yield* seen(h, "generation.finished")
-        assert.deepStrictEqual(yield* receipts(h, "p"), ["applied in 1"])
       })
     )
   )

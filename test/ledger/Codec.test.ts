@@ -1,0 +1,187 @@
+/** R8: entries as text and back. Whatever a message or an input can hold is re-encoded equal, and changed text is refused. */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Effect, Schema } from "effect"
+import { Prompt } from "effect/ai"
+import { Event, type Ids, Input } from "../../src/index.ts"
+import * as Codec from "../../src/ledger/Codec.ts"
+import type { Committed } from "../../src/ledger/Entry.ts"
+import { generationId } from "../support/harness.ts"
+
+const gen = generationId("gen_1")
+const round = (entry: Committed, position = 7) => Effect.runSync(Codec.decode(Codec.encode(entry, position)))
+const bodyOf = (entry: Committed) => Codec.encode(entry, 7).body
+
+/** Text with everything in it that stores and JSON have stumbled over. */
+const text = Arbitrary.map(
+  Arbitrary.all({
+    some: Arbitrary.schema(Schema.String),
+    odd: Arbitrary.schema(Schema.Literals(["", "\0", "\uD800", "\uDC00x", "\u2028", "\\u0000", '"', "\u007F"]))
+  }),
+  ({ odd, some }) => `${odd}${some}${odd}`
+)
+// A negative zero is a number of the language, not of JSON.
+const json = Arbitrary.map(Arbitrary.schema(Schema.Json), (value) => JSON.parse(JSON.stringify(value)) as Schema.Json)
+const options = Arbitrary.map(Arbitrary.all({ text, json }), ({ json, text }) => ({
+  anthropic: { signature: text, json },
+  midcourse: { input_id: "i" }
+}))
+const bytes = Arbitrary.map(
+  Arbitrary.array(Arbitrary.schema(Schema.Literals([0, 1, 127, 128, 255])), { maxLength: 6 }),
+  (list) => new Uint8Array(list)
+)
+const data = Arbitrary.map(
+  Arbitrary.all({ bytes, text, which: Arbitrary.schema(Schema.Literals([0, 1, 2])) }),
+  ({ bytes, text, which }) => (which === 0 ? bytes : which === 1 ? text : new URL("https://example.org/a?b#c"))
+)
+
+const part = Arbitrary.map(
+  Arbitrary.all({ text, data, options, which: Arbitrary.schema(Schema.Literals([0, 1])) }),
+  ({ data, options, text, which }): Prompt.UserMessagePart =>
+    which === 0
+      ? Prompt.makePart("text", { text, options })
+      : Prompt.makePart("file", { mediaType: "a/b", fileName: text, data, options })
+)
+
+const message = Arbitrary.map(
+  Arbitrary.all({
+    text,
+    json,
+    options,
+    parts: Arbitrary.array(part, { minLength: 1, maxLength: 3 }),
+    flag: Arbitrary.schema(Schema.Boolean),
+    role: Arbitrary.schema(Schema.Literals(["system", "user", "assistant", "tool"]))
+  }),
+  ({ flag, json, options, parts, role, text }): Prompt.Message => {
+    switch (role) {
+      case "system":
+        return Prompt.systemMessage({ content: text, options })
+      case "user":
+        return Prompt.userMessage({ content: parts, options })
+      case "assistant":
+        return Prompt.assistantMessage({
+          options,
+          content: [
+            Prompt.makePart("reasoning", { text, options }),
+            Prompt.makePart("text", { text, options }),
+            Prompt.makePart("tool-call", { id: text, name: text, params: json, providerExecuted: flag, options })
+          ]
+        })
+      case "tool":
+        return Prompt.toolMessage({
+          options,
+          content: [
+            Prompt.makePart("tool-result", {
+              id: text,
+              name: text,
+              isFailure: flag,
+              result: json,
+              providerExecuted: false,
+              options
+            })
+          ]
+        })
+    }
+  }
+)
+
+const input = Arbitrary.map(
+  Arbitrary.all({
+    text,
+    json,
+    parts: Arbitrary.array(part, { minLength: 1, maxLength: 3 }),
+    intent: Arbitrary.schema(Input.Intent)
+  }),
+  ({ intent, json, parts, text }): Input.Input => ({
+    id: "i1" as Ids.InputId,
+    intent,
+    content: parts.length === 1 ? text : parts,
+    author: text,
+    route: text,
+    scope: { tools: [text] },
+    derivedFrom: "i0" as Ids.InputId,
+    metadata: { [text]: json, text }
+  })
+)
+
+describe("L-R8 messages", () => {
+  it.prop(
+    "L-R8 a message is decoded equal and re-encoded equal, options, signatures and files included",
+    [message],
+    ([message]) => {
+      const entry: Committed = { record: "message", generation_id: gen, message }
+      const again = round(entry)
+      assert.deepStrictEqual(again, entry)
+      assert.strictEqual(bodyOf(again), bodyOf(entry))
+    }
+  )
+
+  it.prop("L-R8 an input is decoded equal, and is the same input", [input], ([input]) => {
+    const entry: Committed = {
+      record: "input",
+      input,
+      anchor: gen,
+      generation_id: null,
+      delivery: "new_turn",
+      time: 1,
+      digest: "d"
+    }
+    const again = round(entry)
+    assert.deepStrictEqual(again, entry)
+    assert.isTrue("record" in again && again.record === "input" && Input.same(again.input, input))
+  })
+
+  it.prop("L-R8 a tool's result is decoded equal", [json, text], ([result, tool]) => {
+    const entry: Committed = {
+      type: "tool.completed",
+      generation_id: gen,
+      session_id: "ses_1" as Ids.SessionId,
+      sequence: 3,
+      time: 4,
+      request: 1,
+      call_id: "gen_1.1.1" as Ids.ToolCallId,
+      provider_call_id: tool,
+      tool,
+      result,
+      is_failure: false
+    }
+    assert.deepStrictEqual(round(entry), entry)
+  })
+
+  it.prop("L-R8 any event is decoded equal", [Event.SessionEvent], ([event]) => {
+    assert.deepStrictEqual(round(event), JSON.parse(JSON.stringify(event)) as Event.SessionEvent)
+  })
+
+  it.prop("L-R8 what is stored is text that any store can hold", [message], ([message]) => {
+    const { body } = Codec.encode({ record: "message", generation_id: gen, message }, 1)
+    assert.isTrue(body.isWellFormed())
+    assert.isFalse([...body].some((char) => char < " "))
+  })
+})
+
+describe("L-R5 changed text", () => {
+  const sample: Committed = { record: "message", generation_id: gen, message: Prompt.systemMessage({ content: "abc" }) }
+
+  it("L-R5 a body with any one character changed is refused", () => {
+    const stored = Codec.encode(sample, 7)
+    for (let at = 0; at < stored.body.length; at++) {
+      const body = `${stored.body.slice(0, at)}${stored.body[at] === "x" ? "y" : "x"}${stored.body.slice(at + 1)}`
+      assert.strictEqual(Effect.runSync(Effect.flip(Codec.decode({ ...stored, body }))).reason._tag, "Corrupt")
+    }
+  })
+
+  it("L-R5 an entry in another position, or of another kind, is refused", () => {
+    const stored = Codec.encode(sample, 7)
+    for (const other of [{ position: 8 }, { kind: "input" }, { checksum: "" }]) {
+      assert.strictEqual(Effect.runSync(Effect.flip(Codec.decode({ ...stored, ...other }))).reason._tag, "Corrupt")
+    }
+  })
+
+  it("L-R5 a snapshot that was changed is refused", () => {
+    const stored = Codec.encodeSnapshot(3, { a: [1, "\0\uD800"] })
+    assert.deepStrictEqual(Effect.runSync(Codec.decodeSnapshot(stored)), { a: [1, "\0\uD800"] })
+    for (const other of [{ position: 4 }, { body: "{}" }, { checksum: "" }]) {
+      const error = Effect.runSync(Effect.flip(Codec.decodeSnapshot({ ...stored, ...other })))
+      assert.strictEqual(error.reason._tag, "Corrupt")
+    }
+  })
+})
