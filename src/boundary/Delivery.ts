@@ -152,38 +152,61 @@ export const toStore = (
     }
     const presence = write._tag === "Abandoned" ? "cannot-tell" : yield* ask(store, item, target.grace)
     const failed = write._tag === "Ended"
-    const { cause, held: heldReason } = failed
+    const { cause, held: reason } = failed
       ? ({ cause: "storage", held: "write-failed" } as const)
       : target.interruption()
-    const reason: UnknownReason = failed ? "write-failed" : "write-interrupted"
-    yield* journal.commit(
-      item.flatMap((input): ReadonlyArray<Entry> => {
-        switch (presence) {
-          case "present":
-            return insertion(journal.projection, generationId, input.id)
-          case "absent":
-            return [held(input.id, generationId, heldReason, cause)]
-          case "cannot-tell":
-            return [
-              {
-                type: "steering.unknown",
-                generation_id: generationId,
-                input_id: input.id,
-                target_generation_id: generationId,
-                reason,
-                cause
-              }
-            ]
-        }
-      })
-    )
+    const unknown = failed ? "write-failed" : "write-interrupted"
+    yield* journal.commit(settled(journal.projection, generationId, item, presence, { held: reason, unknown, cause }))
     if (!failed) return { _tag: "Interrupted" }
     if (presence === "present") return delivered
     return { _tag: "Failed", message: `the context store failed: ${String(write.exit)}` }
   })
 
-/** An item is written together or not at all, so every input of it must answer alike. */
-const ask = (store: ContextStore.Service, item: Item, grace: Duration.Duration): Effect.Effect<ContextStore.Presence> =>
+/**
+ * What a write in doubt journals once the context has been asked: present is applied, absent is held, anything else is unknown.
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+export const settled = (
+  projection: Projection,
+  generationId: Ids.GenerationId,
+  item: Item,
+  presence: ContextStore.Presence,
+  why: { readonly held: HeldReason; readonly unknown: UnknownReason; readonly cause: EventCause }
+): ReadonlyArray<Entry> =>
+  item.flatMap(({ id }): ReadonlyArray<Entry> => {
+    switch (presence) {
+      case "present":
+        return insertion(projection, generationId, id)
+      case "absent":
+        return [held(id, generationId, why.held, why.cause)]
+      case "cannot-tell":
+        return [
+          {
+            type: "steering.unknown",
+            generation_id: generationId,
+            input_id: id,
+            target_generation_id: generationId,
+            reason: why.unknown,
+            cause: why.cause
+          }
+        ]
+    }
+  })
+
+/**
+ * Asks a host's context for an item, which is written together or not at all: every input of it must answer alike, within the
+ * grace time.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const ask = (
+  store: ContextStore.Service,
+  item: Item,
+  grace: Duration.Duration
+): Effect.Effect<ContextStore.Presence> =>
   Effect.map(
     Supervised.within(
       Effect.forEach(item, (input) => Effect.suspend(() => store.has(input.id))),

@@ -4,7 +4,6 @@
  * @since 0.1.0
  */
 import { Schema } from "effect"
-import type { EventCause } from "./EventCause.ts"
 import * as Ids from "./Ids.ts"
 import { ResumeCondition } from "./ResumeCondition.ts"
 import { ToolCallReport } from "./ToolCall.ts"
@@ -151,14 +150,3 @@ export const SessionStatus = Schema.Struct({
 })
 /** @category models @since 0.1.0 */
 export type SessionStatus = typeof SessionStatus.Type
-
-/**
- * How a generation that is ending otherwise than by a normal finish treats what was pending.
- *
- * @category models
- * @since 0.1.0
- */
-export interface Ending {
-  readonly outcome: Outcome
-  readonly cause: EventCause
-}

@@ -7,9 +7,7 @@
 import { Effect, Queue } from "effect"
 import { Prompt } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
-import type * as ContextStore from "../boundary/ContextStore.ts"
 import * as Delivery from "../boundary/Delivery.ts"
-import * as Supervised from "../boundary/Supervised.ts"
 import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, Outcome } from "../domain/Generation.ts"
 import { SessionError } from "../domain/SessionError.ts"
@@ -88,9 +86,6 @@ export const close = (
 /** A steer held for the budget is held by the budget, however the generation ends (L-C8). */
 const heldCause = (end: Closing): EventCause => (end.held === "budget-exhausted" ? "budget" : end.cause)
 
-const append = (context: ContextStore.Service, message: Prompt.Message): Effect.Effect<void, unknown> =>
-  Effect.suspend(() => context.append([message]))
-
 /**
  * The generation's fiber was interrupted. Whoever did it has closed admission and said why; if nobody has, it ends as closed.
  *
@@ -162,11 +157,10 @@ export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idl
   const notice = delivered.length === 0 ? undefined : noticeOf(run, end)
   if (notice !== undefined) {
     if (engine.context === undefined) entries.push({ record: "message", generation_id: run.id, message: notice })
-    // Behind calls that are still unanswered a notice would make the conversation invalid for good.
-    else if ((yield* Transcript.settleDebt(engine, (effect) => effect)) === undefined) {
-      yield* Supervised.within(append(engine.context, notice), engine.grace)
-    }
+    else engine.debt.notice = notice
   }
+  // What a host's context does not take now goes in before the next input does.
+  yield* Transcript.settleDebt(engine)
   if (idle()) entries.push({ type: "session.idle" })
   return yield* journal.commit(entries)
 })

@@ -37,8 +37,8 @@ export interface Engine {
   readonly preparation: ContextPreparation.Service
   readonly limits: Limits
   readonly grace: Duration.Duration
-  /** Tool results that the host's context has not taken yet: they go in before anything else does (L-T2). */
-  readonly debt: { message: Prompt.ToolMessage | undefined }
+  /** What the host's context has not taken yet: results, then a notice. They go in before anything else does (L-T2, L-R3). */
+  readonly debt: { results: Prompt.ToolMessage | undefined; notice: Prompt.UserMessage | undefined }
   /** Called when work has come to rest: a pause that waited for it may take effect. */
   readonly rested: () => void
 }
@@ -111,7 +111,7 @@ export const closing = (run: Run): Admission.Closing | undefined => {
 export const isCutting = (run: Run): boolean => {
   const end = closing(run)
   if (end === undefined) return false
-  // What is handed on is let run for as long as the grace time (L-C9).
-  return end.parks === true ? run.overdue : cutting.includes(end.outcome)
+  // What is stopped is let run; what is handed on too, but for no longer than the grace time (L-C9).
+  return cutting.includes(end.outcome) && end.parks !== true ? true : run.overdue
 }
 const cutting: ReadonlyArray<Outcome> = ["cancelled", "failed"]

@@ -6,7 +6,7 @@
  * @since 0.1.0
  */
 import { Clock, Duration, Effect, Exit, Queue, Schedule } from "effect"
-import type { AiError, Response } from "effect/ai"
+import type { AiError, Prompt, Response } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
@@ -22,7 +22,7 @@ import * as Request from "./Request.ts"
 import type { Gathered } from "./Response.ts"
 import * as ToolBatch from "./ToolBatch.ts"
 import * as ToolCalls from "./ToolCalls.ts"
-import { notStartedBy } from "./ToolDecision.ts"
+import { type NotStarted, notStartedBy } from "./ToolDecision.ts"
 import { describe } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
 
@@ -61,13 +61,13 @@ const resume = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
   const spent = request >= engine.agent.maxRequests
   const refusal = spent ? ({ _tag: "NotStarted", reason: "budget" } as const) : undefined
   if (engine.context === undefined) {
-    yield* ToolBatch.run(engine, live, request, calls, refusal, restore)
+    yield* ToolBatch.run(engine, live, request, calls, restore, refusal)
     return
   }
   // A host's context may have been lost before it had the response: calls nobody has asked for are not launched.
   const asked = yield* Transcript.hasAsked(engine, calls)
   const lost = asked ? refusal : ({ _tag: "NotStarted", reason: "process-lost" } as const)
-  yield* ToolBatch.owe(engine, live, request, calls, lost, restore)
+  yield* ToolBatch.owe(engine, live, request, calls, restore, lost)
 })
 
 type Restore = Supervised.Restore
@@ -116,9 +116,11 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
           error,
           retry
         }
+        // A failed request of a generation that is handed on is made again by whoever goes on with it (L-C9).
+        if (closing(live)?.parks === true) return yield* engine.journal.commit([entry])
         if (retry) {
           yield* engine.journal.commit([entry])
-          yield* pauseBefore(engine, live, delay, restore)
+          yield* backOff(engine, live, delay, restore)
           break
         }
         // A stop that was accepted while the last request ran decides the outcome, not the request's failure (L-C5).
@@ -145,7 +147,7 @@ const gate = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Re
 const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: boolean, restore: Restore) {
   live.phase = { _tag: "Delivering" }
   const { context, grace, journal } = engine
-  const owed = yield* Transcript.settleDebt(engine, restore)
+  const owed = yield* Transcript.settleDebt(engine)
   if (owed !== undefined) return yield* contextFailed(engine, live, owed)
   const target: Delivery.Target = {
     generationId: live.id,
@@ -195,6 +197,7 @@ const request = Effect.fnUntraced(function* (engine: Engine, live: Run, continue
   live.carrying = outgoing.carrying
   live.carriedFirst = outgoing.carriedFirst
   live.sent = outgoing.messages
+  for (const { input_id } of outgoing.dropped) live.notCarried.add(input_id)
   yield* engine.journal.commit([
     { type: "request.started", generation_id: live.id, request: number, input_ids: outgoing.carriedFirst },
     ...outgoing.dropped
@@ -232,26 +235,48 @@ const complete = Effect.fnUntraced(function* (
     entries.push({ type: "assistant.message", generation_id: live.id, request: number, text: gathered.text })
   }
   entries.push(...requested.entries)
-  const fault = yield* Transcript.append(engine, live, entries, gathered.message, restore)
+  const refusal = gathered.calls.length === 0 ? undefined : refusalOf(engine, live, reason)
+  if (refusal !== undefined)
+    return yield* unlaunched(engine, live, entries, gathered.message, requested.calls, refusal, restore)
+  const fault = yield* Transcript.append(engine, live, entries, listed(gathered.message), restore)
   if (fault !== undefined) {
     yield* contextFailed(engine, live, fault)
-    return yield* ToolBatch.owe(
-      engine,
-      live,
-      number,
-      requested.calls,
-      { _tag: "NotStarted", reason: "failed" },
-      restore
-    )
+    // Whether the response landed cannot be told: its calls are answered once it is known to be there.
+    const { entries: ended, message } = ToolCalls.refuse(live, number, requested.calls, failedToo)
+    if (requested.calls.length === 0) return
+    engine.debt.results = message
+    return yield* engine.journal.commit(ended)
   }
   if (gathered.calls.length > 0) {
     live.phase = { _tag: "RunningTools", request: number }
-    const refusal = refusalOf(engine, live, reason)
-    const lost = yield* ToolBatch.run(engine, live, number, requested.calls, refusal, restore)
+    const lost = yield* ToolBatch.run(engine, live, number, requested.calls, restore)
     if (lost !== undefined) return yield* contextFailed(engine, live, lost)
     return
   }
   if (isFinal) yield* finish(engine, live, restore)
+})
+
+const failedToo = { _tag: "NotStarted", reason: "failed" } as const
+
+const listed = (message: Prompt.Message | undefined): ReadonlyArray<Prompt.Message> =>
+  message === undefined ? [] : [message]
+
+/** A response none of whose calls may be launched: it and the answers to them are one step. */
+const unlaunched = Effect.fnUntraced(function* (
+  engine: Engine,
+  live: Run,
+  entries: ReadonlyArray<Entry>,
+  message: Prompt.Message | undefined,
+  calls: ReadonlyArray<ToolCalls.Call>,
+  refusal: NotStarted,
+  restore: Restore
+) {
+  const refused = ToolCalls.refuse(live, live.state.request, calls, refusal)
+  const all = [...entries, ...refused.entries]
+  const fault = yield* Transcript.append(engine, live, all, [...listed(message), refused.message], restore)
+  if (fault === undefined) return
+  engine.debt.results = refused.message
+  yield* contextFailed(engine, live, fault)
 })
 
 /** Why none of a complete response's calls may be launched, if so (L-T12, L-E3). */
@@ -261,7 +286,8 @@ const refusalOf = (engine: Engine, live: Run, reason: Response.FinishReason) => 
     return { _tag: "NotStarted", reason: "invalid", detail } as const
   }
   const end = closing(live)
-  if (end !== undefined) return notStartedBy(end)
+  // What is handed on as it stands stays asked for (L-C9).
+  if (end !== undefined) return end.parks === true ? undefined : notStartedBy(end)
   return live.state.request >= engine.agent.maxRequests
     ? ({ _tag: "NotStarted", reason: "budget" } as const)
     : undefined
@@ -304,20 +330,12 @@ const finish = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
   }
 })
 
-/** The stream was interrupted: by this generation's own end, or by the provider's layer, which is a failure of its own. */
+/** The request was cut by the generation's own end. */
 const interrupted = Effect.fnUntraced(function* (engine: Engine, live: Run, gathered: Gathered, restore: Restore) {
   engine.tracker?.clearUnsafe()
   // A request that was in flight when the session was handed on is made again (L-C9).
   if (closing(live)?.parks === true) return
-  const ours = Exit.isFailure(yield* Effect.exit(restore(Effect.void)))
-  if (ours) yield* Ending.interrupted(engine, live)
-  else if (closing(live) === undefined) {
-    yield* Ending.close(
-      engine,
-      live,
-      Ending.failed({ kind: "provider", message: "the provider's layer interrupted the request" })
-    )
-  }
+  yield* Ending.interrupted(engine, live)
   yield* abandon(engine, live, gathered, [], restore)
 })
 
@@ -337,10 +355,11 @@ const abandon = Effect.fnUntraced(function* (
       ? []
       : [{ type: "assistant.message", generation_id: live.id, request: number, text: gathered.text }]
   const journalled = [...entries, ...said, ...requested.entries]
-  const fault = yield* Transcript.append(engine, live, journalled, gathered.message, restore)
-  if (requested.calls.length === 0) return
-  if (fault !== undefined) yield* ToolBatch.owe(engine, live, number, requested.calls, notStartedBy(end), restore)
-  else yield* ToolBatch.run(engine, live, number, requested.calls, notStartedBy(end), restore)
+  if (requested.calls.length === 0) {
+    yield* Transcript.append(engine, live, journalled, listed(gathered.message), restore)
+    return
+  }
+  yield* unlaunched(engine, live, journalled, gathered.message, requested.calls, notStartedBy(end), restore)
 })
 
 type Backoff = (error: AiError.AiError) => Effect.Effect<Duration.Duration | undefined>
@@ -362,12 +381,7 @@ const makeBackoff = (engine: Engine): Effect.Effect<Backoff> =>
   )
 
 /** Waits out the backoff, or as long as nothing ends the generation. */
-const pauseBefore = Effect.fnUntraced(function* (
-  engine: Engine,
-  live: Run,
-  delay: Duration.Duration,
-  restore: Restore
-) {
+const backOff = Effect.fnUntraced(function* (engine: Engine, live: Run, delay: Duration.Duration, restore: Restore) {
   live.phase = { _tag: "BackingOff", request: live.state.request }
   const ended: Effect.Effect<void> = Effect.suspend(() =>
     closing(live) === undefined ? Effect.flatMap(Queue.take(live.admission.bell), () => ended) : Effect.void

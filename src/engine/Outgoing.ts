@@ -7,8 +7,8 @@
 import { Effect, Exit } from "effect"
 import { Prompt } from "effect/ai"
 import * as Supervised from "../boundary/Supervised.ts"
+import type { Body } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
-import type { Entry } from "../ledger/Entry.ts"
 import * as ContextPreparation from "./ContextPreparation.ts"
 import * as Ending from "./Ending.ts"
 import type { Engine, Run } from "./Engine.ts"
@@ -16,6 +16,8 @@ import { describe } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
 
 type Restore = Supervised.Restore
+
+type NotCarried = Extract<Body, { readonly type: "steering.not_carried" }>
 
 /**
  * `carrying` are the inputs in it that no completed request has carried, `carriedFirst` those no request has; `dropped` says which
@@ -28,7 +30,7 @@ export interface Outgoing {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly carrying: ReadonlyArray<Ids.InputId>
   readonly carriedFirst: ReadonlyArray<Ids.InputId>
-  readonly dropped: ReadonlyArray<Entry>
+  readonly dropped: ReadonlyArray<NotCarried>
 }
 
 /**
@@ -80,11 +82,10 @@ const notCarried = (
   live: Run,
   fresh: ReadonlyArray<Ids.InputId>,
   present: ReadonlySet<Ids.InputId>
-): ReadonlyArray<Entry> =>
+): ReadonlyArray<NotCarried> =>
   fresh
     .filter((id) => !present.has(id) && !live.notCarried.has(id))
-    .map((id): Entry => {
-      live.notCarried.add(id)
+    .map((id) => {
       return {
         type: "steering.not_carried",
         generation_id: live.id,

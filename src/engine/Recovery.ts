@@ -8,13 +8,13 @@ import { Context, Effect, Exit, Option, type Schema } from "effect"
 import { Prompt, Tool } from "effect/ai"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
-import type * as Ids from "../domain/Ids.ts"
-import type { ToolCallStatus } from "../domain/ToolCall.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { GenerationState, OpenCall } from "../ledger/Projection.ts"
 import type { Closing } from "../boundary/Admission.ts"
 import * as Ending from "./Ending.ts"
 import type { Engine } from "./Engine.ts"
+import { keys } from "./ToolCalls.ts"
+import { type NotStarted, notStartedBy } from "./ToolDecision.ts"
 import * as ToolResult from "./ToolResult.ts"
 import * as Transcript from "./Transcript.ts"
 import { toJson } from "./ToolRunner.ts"
@@ -40,10 +40,26 @@ export const goesOn = (engine: Engine, state: GenerationState, mode: Mode): bool
   const [initial] = state.initialInputIds
   const started = initial === undefined ? undefined : engine.journal.projection.inputs.get(initial)?.status._tag
   if (started === undefined || started === "Held" || started === "Unknown") return false
-  const { pauses } = engine.journal.projection
-  const resting = pauses.some((each) => each.scope === undefined && each.effective)
-  return mode === "resume" || state.parked || resting
+  return mode === "resume" || !isLost(engine, state)
 }
+
+/**
+ * Whether the generation was running when its process ended; parked, or at rest under a pause in effect, it was not.
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const isLost = (engine: Engine, state: GenerationState): boolean =>
+  !state.parked && !engine.journal.projection.pauses.some((each) => each.scope === undefined && each.effective)
+
+/**
+ * The mode that holds for this generation: one that was not lost goes on under either.
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const modeOf = (engine: Engine, state: GenerationState, mode: Mode): Mode =>
+  state.ending === undefined && !isLost(engine, state) ? "resume" : mode
 
 /**
  * Settles what had begun and has no end: context writes of the host's store and started calls. Commits nothing when there is
@@ -52,9 +68,8 @@ export const goesOn = (engine: Engine, state: GenerationState, mode: Mode): bool
  * @category operations
  * @since 0.1.0
  */
-export const reconcile = Effect.fnUntraced(function* (engine: Engine, state: GenerationState) {
-  const entries: Array<Entry> = []
-  for (const id of engine.journal.projection.begun) entries.push(...(yield* begun(engine, state, id)))
+export const reconcile = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, mode: Mode) {
+  const entries = yield* begun(engine, state, mode)
   for (const call of openCalls(state)) {
     if (call.status._tag === "Started" || call.status._tag === "Admitted") {
       entries.push(yield* interrupted(engine, state, call))
@@ -66,31 +81,31 @@ export const reconcile = Effect.fnUntraced(function* (engine: Engine, state: Gen
 const openCalls = (state: GenerationState): ReadonlyArray<OpenCall> =>
   state.step._tag === "Calling" ? [...state.step.calls.values()].filter((call) => !call.repeat) : []
 
-/** A write into a host's context that had begun: the context may still be able to tell (L-R1). */
-const begun = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, id: Ids.InputId) {
+/**
+ * Writes into a host's context that had begun: the context may still be able to tell (L-R1). What is provably absent is still
+ * pending for a generation that goes on, and held for one that does not.
+ */
+const begun = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, mode: Mode) {
   const { context, grace, journal } = engine
-  const found = journal.projection.inputs.get(id)
-  if (found?.status._tag !== "Admitted") return []
-  const answer =
-    context === undefined
-      ? Option.none()
-      : yield* Supervised.within(
-          Effect.suspend(() => context.has(id)),
-          grace
-        )
-  const presence = Option.isSome(answer) && Exit.isSuccess(answer.value) ? answer.value.value : "cannot-tell"
-  const target = { generation_id: state.id, input_id: id, target_generation_id: state.id }
-  switch (presence) {
-    case "present":
-      return Delivery.insertion(journal.projection, state.id, id)
-    case "absent":
-      return [Delivery.held(id, state.id, "process-lost", "process-loss")]
-    case "cannot-tell": {
-      const unknown: Entry = { type: "steering.unknown", ...target, reason: "process-lost", cause: "process-loss" }
-      return [unknown]
-    }
+  const { projection } = journal
+  const inputs = [...projection.begun].flatMap((id) => {
+    const found = projection.inputs.get(id)
+    return found?.input !== undefined && found.status._tag === "Admitted" ? [found.input] : []
+  })
+  // Collects are written together or not at all, so they are asked for together (L-F3).
+  const [head, ...rest] = inputs.filter(({ intent }) => intent === "collect")
+  const alone = inputs.filter(({ intent }) => intent !== "collect").map((input): Delivery.Item => [input])
+  const items: ReadonlyArray<Delivery.Item> = head === undefined ? alone : [[head, ...rest], ...alone]
+  const entries: Array<Entry> = []
+  for (const item of items) {
+    const presence = context === undefined ? "cannot-tell" : yield* Delivery.ask(context, item, grace)
+    if (presence === "absent" && mode === "resume") continue
+    entries.push(...Delivery.settled(projection, state.id, item, presence, doubt))
   }
+  return entries
 })
+
+const doubt = { held: "process-lost", unknown: "process-lost", cause: "process-loss" } as const
 
 /** A started call without an outcome (L-R1): what it did is what can be established, and it is never run again. */
 const interrupted = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, call: OpenCall) {
@@ -103,20 +118,12 @@ const interrupted = Effect.fnUntraced(function* (engine: Engine, state: Generati
   const harmless = tool !== undefined && Context.get(tool.annotations, Tool.Readonly)
   const entry: Entry = {
     type: "tool.interrupted",
-    ...keys(state, call),
+    ...keys(state, state.request, call),
     cause: "process-loss",
     effects: Option.isSome(verified) ? "verified" : harmless ? "none" : "unknown",
     ...(Option.isSome(verified) ? { result: verified.value } : undefined)
   }
   return entry
-})
-
-const keys = (state: GenerationState, call: OpenCall) => ({
-  generation_id: state.id,
-  request: state.request,
-  call_id: call.id,
-  provider_call_id: call.providerId,
-  tool: call.name
 })
 
 /**
@@ -144,8 +151,12 @@ export const answer = Effect.fnUntraced(function* (engine: Engine, state: Genera
   const entries: Array<Entry> = []
   const parts = calls.map((call) => {
     if (call.status._tag !== "Requested") return ToolResult.ofOpen(call)
-    const status: ToolCallStatus = { _tag: "NotStarted", reason: "process-lost" }
-    entries.push({ type: "tool.not_started", ...keys(state, call), reason: "process-lost", cause: "process-loss" })
+    // An accepted stop or cancel is the reason, as it would have been (L-C10).
+    const end = endingOf(state)
+    const status: NotStarted =
+      state.ending === undefined ? { _tag: "NotStarted", reason: "process-lost" } : notStartedBy(end)
+    const { reason } = status
+    entries.push({ type: "tool.not_started", ...keys(state, state.request, call), reason, cause: end.cause })
     return ToolResult.part(call, true, ToolResult.explain(status))
   })
   const message = Prompt.toolMessage({ content: parts })
@@ -153,6 +164,20 @@ export const answer = Effect.fnUntraced(function* (engine: Engine, state: Genera
     return yield* engine.journal.commit([...entries, { record: "message", generation_id: state.id, message }])
   }
   yield* engine.journal.commit(entries)
-  engine.debt.message = message
-  yield* Transcript.settleDebt(engine, (effect) => effect)
+  engine.debt.results = message
+  yield* Transcript.settleDebt(engine)
 })
+
+/**
+ * What a host's context may still owe the newest generation, which has ended: the results of its newest calls (L-T2). Whether they
+ * are owed is looked up before they are given.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const recallDebt = (engine: Engine): void => {
+  const newest = [...engine.journal.projection.generations.values()].at(-1)
+  const calls = newest === undefined ? [] : openCalls(newest)
+  if (engine.context === undefined || newest?.ended === undefined || calls.length === 0) return
+  engine.debt.results = Prompt.toolMessage({ content: calls.map(ToolResult.ofOpen) })
+}

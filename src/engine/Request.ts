@@ -7,7 +7,7 @@
 import { Cause, Effect, Exit, Result, Stream } from "effect"
 import { AiError, Prompt } from "effect/ai"
 import type { Response } from "effect/ai"
-import type { Restore } from "../boundary/Supervised.ts"
+import * as Supervised from "../boundary/Supervised.ts"
 import type { GenerationError } from "../domain/Generation.ts"
 import type { Engine, Run } from "./Engine.ts"
 import { Collector, type Gathered } from "./Response.ts"
@@ -40,7 +40,7 @@ export const send = (
   run: Run,
   request: number,
   messages: ReadonlyArray<Prompt.Message>,
-  restore: Restore
+  restore: Supervised.Restore
 ): Effect.Effect<Responded> => {
   const { journal, model, toolkit } = engine
   const collector = new Collector()
@@ -52,8 +52,11 @@ export const send = (
       toolCallValidation: "deferred"
     })
   )
+  let over = false
   const consumed = Stream.runForEachArray(stream, (parts) =>
     Effect.sync(() => {
+      // What a provider that does not end still streams is no part of the answer.
+      if (over) return
       for (const part of parts) {
         const delta = collector.add(part)
         if (delta !== undefined && journal.log.observed) {
@@ -64,10 +67,14 @@ export const send = (
   )
   // What the provider's schemas need is in what `open` was given, of which the engine keeps no types.
   const provided = Effect.provideContext(consumed as Effect.Effect<void, unknown>, engine.services)
-  return Effect.map(Effect.exit(restore(provided)), (exit) => settle(collector, exit))
+  return Effect.map(Supervised.run(provided, restore, engine.grace), (answer): Responded => {
+    over = true
+    if (answer._tag === "Abandoned") return { _tag: "Interrupted", gathered: collector.gather(true) }
+    return settle(collector, answer.exit, answer._tag === "Interrupted")
+  })
 }
 
-const settle = (collector: Collector, exit: Exit.Exit<void, unknown>): Responded => {
+const settle = (collector: Collector, exit: Exit.Exit<void, unknown>, interrupted: boolean): Responded => {
   const fail = (error: GenerationError, retryable?: AiError.AiError): Responded => ({
     _tag: "Failed",
     gathered: collector.gather(true),
@@ -87,7 +94,10 @@ const settle = (collector: Collector, exit: Exit.Exit<void, unknown>): Responded
   if (Exit.isSuccess(exit)) {
     return fail({ kind: "invalid-response", message: "the response ended without a finish part" })
   }
-  if (Cause.hasInterruptsOnly(exit.cause)) return { _tag: "Interrupted", gathered: collector.gather(true) }
+  if (interrupted) return { _tag: "Interrupted", gathered: collector.gather(true) }
+  if (Cause.hasInterruptsOnly(exit.cause)) {
+    return fail({ kind: "provider", message: "the provider's layer interrupted the request" })
+  }
   const found = Cause.findError(exit.cause)
   return Result.isSuccess(found)
     ? failure(fail, found.success)

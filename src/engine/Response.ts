@@ -8,6 +8,7 @@ import { Schema } from "effect"
 import { Prompt, Response } from "effect/ai"
 import type { Usage } from "../domain/Generation.ts"
 import type { Tools } from "../domain/Agent.ts"
+import { toJson } from "./ToolRunner.ts"
 
 /**
  * A call the provider asked for, to be run here. `params` are as the provider sent them.
@@ -68,12 +69,13 @@ export class Collector {
   }
 
   /** Takes one part; returns the text it adds, for whoever watches. */
-  add(part: Part): { readonly type: "text.delta" | "reasoning.delta"; readonly text: string } | undefined {
+  add(streamed: Part): { readonly type: "text.delta" | "reasoning.delta"; readonly text: string } | undefined {
     // A provider layer may skip effect/ai's decoding, so the few fields relied on here are looked at.
-    if (typeof part !== "object" || part === null || typeof part.type !== "string") {
+    if (typeof streamed !== "object" || streamed === null || typeof streamed.type !== "string") {
       this.#malformed ??= "a part that is not an object with a type"
       return undefined
     }
+    const part = storable(streamed)
     if (this.#finish !== undefined) return undefined
     switch (part.type) {
       case "text-delta":
@@ -93,7 +95,9 @@ export class Collector {
       }
       case "tool-result":
         // The results of calls made here are the runtime's to write.
-        if (part.providerExecuted === true && part.preliminary !== true) this.#parts.push(part)
+        if (part.providerExecuted === true && part.preliminary !== true) {
+          this.#parts.push({ ...part, encodedResult: toJson(part.encodedResult) })
+        }
         return undefined
       case "finish":
         this.#finish = part
@@ -171,6 +175,15 @@ export class Collector {
       whole: !interrupted && this.#repeats.length === 0 && kept.length === (made?.content.length ?? 0)
     }
   }
+}
+
+/** Metadata without a JSON form could be kept in no journal; it goes in as what it would be sent as. */
+const storable = (part: Part): Part => {
+  const metadata: unknown = part.metadata
+  if (metadata === undefined || isJson(metadata)) return part
+  const sent = toJson(metadata)
+  // A provider's metadata is a record by its type; what is left of it still is, or it is dropped.
+  return { ...part, metadata: typeof sent === "object" && sent !== null ? sent : {} } as Part
 }
 
 const isSendable = (part: Prompt.AssistantMessagePart): boolean => part.type !== "text" || part.text.trim() !== ""

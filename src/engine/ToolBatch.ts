@@ -13,8 +13,7 @@
  *
  * @since 0.1.0
  */
-import { Context, Effect, Exit, Option, Queue, Result } from "effect"
-import type { Schema } from "effect"
+import { Context, Effect, Exit, Option, Queue, Result, Schema } from "effect"
 import { Prompt, Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Supervised from "../boundary/Supervised.ts"
@@ -47,10 +46,10 @@ export const run = (
   live: Run,
   request: number,
   calls: ReadonlyArray<Call>,
-  refusal: NotStarted | undefined,
-  restore: Supervised.Restore
+  restore: Supervised.Restore,
+  refusal?: NotStarted
 ): Effect.Effect<string | undefined, SessionError> =>
-  Effect.flatMap(answered(engine, live, request, calls, refusal, restore), (message) =>
+  Effect.flatMap(answered(engine, live, request, calls, restore, refusal), (message) =>
     message === undefined ? Effect.undefined : Transcript.appendResults(engine, live, message, restore)
   )
 
@@ -65,11 +64,11 @@ export const owe = (
   live: Run,
   request: number,
   calls: ReadonlyArray<Call>,
-  refusal: NotStarted | undefined,
-  restore: Supervised.Restore
+  restore: Supervised.Restore,
+  refusal?: NotStarted
 ): Effect.Effect<void, SessionError> =>
-  Effect.map(answered(engine, live, request, calls, refusal, restore), (message) => {
-    if (calls.length > 0) engine.debt.message = message
+  Effect.map(answered(engine, live, request, calls, restore, refusal), (message) => {
+    if (calls.length > 0) engine.debt.results = message
   })
 
 /** Runs the batch to the message that answers it; `undefined` when it is handed on unanswered. */
@@ -78,18 +77,18 @@ const answered = (
   live: Run,
   request: number,
   calls: ReadonlyArray<Call>,
-  refusal: NotStarted | undefined,
-  restore: Supervised.Restore
+  restore: Supervised.Restore,
+  refusal?: NotStarted
 ): Effect.Effect<Prompt.ToolMessage | undefined, SessionError> =>
-  Effect.onError(perform(engine, live, request, calls, refusal, restore), () => abandonAll(calls))
+  Effect.onError(perform(engine, live, request, calls, restore, refusal), () => abandonAll(calls))
 
 const perform = Effect.fnUntraced(function* (
   engine: Engine,
   live: Run,
   request: number,
   calls: ReadonlyArray<Call>,
-  refusal: NotStarted | undefined,
-  restore: Supervised.Restore
+  restore: Supervised.Restore,
+  refusal?: NotStarted
 ) {
   const { agent, journal } = engine
   const concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
@@ -175,7 +174,7 @@ const perform = Effect.fnUntraced(function* (
       const applied = () => over.forEach((id) => live.running.delete(id))
       const written = journal.commit(entries.splice(0), { applied })
       // Where nothing is waited for, the check, its commit and the start of the handlers are one step.
-      if (!Exit.isExit(written)) yield* written
+      if (!Exit.isExit(written) || Exit.isFailure(written)) yield* written
     }
     for (const call of launched) launch(engine, live, request, call)
     engine.rested()
@@ -271,9 +270,13 @@ const judge = Effect.fnUntraced(function* (
     return undefined
   }
   if (Exit.isFailure(asked.exit)) return ToolPolicy.deny("the policy failed, so the call was not allowed")
-  const [verdict, needsApproval] = asked.exit.value
+  const [answer, needsApproval] = asked.exit.value
+  // Only an allowing verdict allows, whatever a host without types gives.
+  const verdict = isVerdict(answer) ? answer : ToolPolicy.deny("the policy gave no verdict")
   return verdict._tag === "Allow" && needsApproval ? ToolPolicy.ask(`may ${call.name} be run?`) : verdict
 })
+
+const isVerdict = Schema.is(ToolPolicy.Verdict)
 
 const described = (call: Call, request: number): ToolPolicy.ToolCall => ({
   id: call.id,

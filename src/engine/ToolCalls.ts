@@ -4,13 +4,13 @@
  * @since 0.1.0
  */
 import type { Exit, Fiber } from "effect"
-import type { Prompt, Tool } from "effect/ai"
+import { Prompt, type Tool } from "effect/ai"
 import type { EventCause } from "../domain/EventCause.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { NotStartedReason } from "../domain/ToolCall.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { OpenCall } from "../ledger/Projection.ts"
-import type { Run } from "./Engine.ts"
+import { closing, type Run } from "./Engine.ts"
 import { paramsJson, type RequestedCall } from "./Response.ts"
 import type { NotStarted, State } from "./ToolDecision.ts"
 import * as ToolResult from "./ToolResult.ts"
@@ -109,7 +109,11 @@ export const requested = (
  * @category entries
  * @since 0.1.0
  */
-export const keys = (run: Run, request: number, call: Call) => ({
+export const keys = (
+  run: { readonly id: Ids.GenerationId },
+  request: number,
+  call: { readonly id: Ids.ToolCallId; readonly providerId: string; readonly name: string }
+) => ({
   generation_id: run.id,
   request,
   call_id: call.id,
@@ -139,7 +143,25 @@ export const notStarted = (run: Run, request: number, call: Call, status: NotSta
   type: "tool.not_started",
   ...keys(run, request, call),
   reason: status.reason,
-  cause: causeOf[status.reason],
+  // A run that failed says by what; the other reasons are causes of their own (L-C8).
+  cause: status.reason === "failed" ? (closing(run)?.cause ?? causeOf.failed) : causeOf[status.reason],
   ...(status.inputIds === undefined ? undefined : { input_ids: status.inputIds }),
   ...(status.detail === undefined ? undefined : { detail: status.detail })
+})
+
+/**
+ * What not launching any of these calls journals, and the message that answers them: it goes with what asked for them in one
+ * commit, so that no recovery finds them unanswered and launches them (L-T2, L-T12).
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+export const refuse = (
+  run: Run,
+  request: number,
+  calls: ReadonlyArray<Call>,
+  status: NotStarted
+): { readonly entries: ReadonlyArray<Entry>; readonly message: Prompt.ToolMessage } => ({
+  entries: calls.map((call) => notStarted(run, request, call, status)),
+  message: Prompt.toolMessage({ content: calls.map((call) => ToolResult.part(call, true, ToolResult.explain(status))) })
 })

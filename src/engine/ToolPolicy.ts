@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import { Context, Effect } from "effect"
+import { Context, Effect, Schema } from "effect"
 import type * as Ids from "../domain/Ids.ts"
 
 /**
@@ -26,11 +26,14 @@ export interface SessionInfo {
   readonly generationId: Ids.GenerationId
 }
 
+/** @category schemas @since 0.1.0 */
+export const Verdict = Schema.Union([
+  Schema.TaggedStruct("Allow", {}),
+  Schema.TaggedStruct("Deny", { reason: Schema.String }),
+  Schema.TaggedStruct("Ask", { question: Schema.String })
+])
 /** @category models @since 0.1.0 */
-export type Verdict =
-  | { readonly _tag: "Allow" }
-  | { readonly _tag: "Deny"; readonly reason: string }
-  | { readonly _tag: "Ask"; readonly question: string }
+export type Verdict = typeof Verdict.Type
 
 /** @category constructors @since 0.1.0 */
 export const allow: Verdict = { _tag: "Allow" }

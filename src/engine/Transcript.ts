@@ -12,7 +12,7 @@ import type { Entry } from "../ledger/Entry.ts"
 import type { Engine, Run } from "./Engine.ts"
 
 /**
- * Commits the entries and appends the message, if any. Answers why a host's context did not take it, or `undefined`.
+ * Commits the entries and appends the messages, all or none. Answers why a host's context did not take it, or `undefined`.
  *
  * @category operations
  * @since 0.1.0
@@ -21,18 +21,20 @@ export const append = (
   engine: Engine,
   run: Run,
   entries: ReadonlyArray<Entry>,
-  message: Prompt.Message | undefined,
+  messages: ReadonlyArray<Prompt.Message>,
   restore: Supervised.Restore
 ): Effect.Effect<string | undefined, SessionError> => {
   const { context, grace, journal } = engine
-  if (message === undefined) return Effect.as(journal.commit(entries), undefined)
+  const [first, ...rest] = messages
+  if (first === undefined) return Effect.as(journal.commit(entries), undefined)
   if (context === undefined) {
-    return Effect.as(journal.commit([...entries, { record: "message", generation_id: run.id, message }]), undefined)
+    const records = messages.map((message): Entry => ({ record: "message", generation_id: run.id, message }))
+    return Effect.as(journal.commit([...entries, ...records]), undefined)
   }
   return Effect.flatMap(journal.commit(entries), () =>
     Effect.map(
       Supervised.finish(
-        Effect.suspend(() => context.append([message])),
+        Effect.suspend(() => context.append([first, ...rest])),
         restore,
         grace
       ),
@@ -56,8 +58,8 @@ export const appendResults = (
   message: Prompt.ToolMessage,
   restore: Supervised.Restore
 ): Effect.Effect<string | undefined, SessionError> =>
-  Effect.map(append(engine, run, [], message, restore), (fault) => {
-    if (fault !== undefined) engine.debt.message = message
+  Effect.map(append(engine, run, [], [message], restore), (fault) => {
+    if (fault !== undefined) engine.debt.results = message
     return fault
   })
 
@@ -68,32 +70,43 @@ export const appendResults = (
  * @category operations
  * @since 0.1.0
  */
-export const settleDebt = (engine: Engine, restore: Supervised.Restore): Effect.Effect<string | undefined> => {
+export const settleDebt = (engine: Engine): Effect.Effect<string | undefined> => {
   const { context, debt, grace } = engine
-  const { message } = debt
-  if (context === undefined || message === undefined) return Effect.undefined
-  const paid = Effect.flatMap(
-    Effect.suspend(() => context.messages),
-    (messages) => {
-      const at = messages.findLastIndex(({ role }) => role === "assistant")
-      const asked = messages[at]
-      const unanswered =
-        asked?.role === "assistant" &&
-        messages[at + 1]?.role !== "tool" &&
-        asked.content.some((part) => owes(part, message))
-      return unanswered ? context.append([message]) : Effect.void
-    }
-  )
+  const { notice, results } = debt
+  if (context === undefined || (results === undefined && notice === undefined)) return Effect.undefined
+  const owed =
+    results === undefined
+      ? Effect.succeed([])
+      : Effect.map(
+          Effect.suspend(() => context.messages),
+          (messages) => (isUnanswered(messages, results) ? [results] : [])
+        )
+  const paid = Effect.flatMap(owed, (answers) => {
+    const [first, ...rest] = notice === undefined ? answers : [...answers, notice]
+    return first === undefined ? Effect.void : context.append([first, ...rest])
+  })
   return Effect.map(
-    Supervised.finish(paid, restore, grace),
+    Supervised.within(paid, grace),
     Option.match({
       onNone: () => "the context store did not finish a write within the grace time",
       onSome: (exit) => {
         if (Exit.isFailure(exit)) return `the context store failed: ${String(exit.cause)}`
-        debt.message = undefined
+        debt.results = undefined
+        debt.notice = undefined
         return undefined
       }
     })
+  )
+}
+
+/** Whether the conversation ends with calls that these results answer. */
+const isUnanswered = (messages: ReadonlyArray<Prompt.Message>, results: Prompt.ToolMessage): boolean => {
+  const at = messages.findLastIndex(({ role }) => role === "assistant")
+  const asked = messages[at]
+  return (
+    asked?.role === "assistant" &&
+    messages[at + 1]?.role !== "tool" &&
+    asked.content.some((part) => owes(part, results))
   )
 }
 

@@ -6,17 +6,24 @@
  */
 import * as Input from "../domain/Input.ts"
 
-const mix = (text: string, seed: number): string => {
+const mix = (length: number, unit: (index: number) => number, seed: number): string => {
   let high = 0xdeadbeef ^ seed
   let low = 0x41c6ce57 ^ seed
-  for (let index = 0; index < text.length; index++) {
-    const unit = text.charCodeAt(index)
-    high = Math.imul(high ^ unit, 2654435761)
-    low = Math.imul(low ^ unit, 1597334677)
+  for (let index = 0; index < length; index++) {
+    const each = unit(index)
+    high = Math.imul(high ^ each, 2654435761)
+    low = Math.imul(low ^ each, 1597334677)
   }
   high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
   low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
   return ((high >>> 0) * 2 ** 21 + (low >>> 11)).toString(36)
+}
+
+const ofText = (text: string, seed: number): string => mix(text.length, (index) => text.charCodeAt(index), seed)
+
+const ofBytes = (bytes: Uint8Array): string => {
+  const unit = (index: number) => bytes[index] ?? 0
+  return `${mix(bytes.length, unit, 0)}.${mix(bytes.length, unit, 1)}`
 }
 
 /**
@@ -25,7 +32,7 @@ const mix = (text: string, seed: number): string => {
  * @category digests
  * @since 0.1.0
  */
-export const short = (text: string): string => mix(text, 0)
+export const short = (text: string): string => ofText(text, 0)
 
 /**
  * 106 bits of digest, as text.
@@ -33,7 +40,7 @@ export const short = (text: string): string => mix(text, 0)
  * @category digests
  * @since 0.1.0
  */
-export const long = (text: string): string => `${mix(text, 0)}.${mix(text, 1)}`
+export const long = (text: string): string => `${ofText(text, 0)}.${ofText(text, 1)}`
 
 /**
  * The digest of everything in which two inputs of one id must agree to be the same input (L-I2).
@@ -41,5 +48,4 @@ export const long = (text: string): string => `${mix(text, 0)}.${mix(text, 1)}`
  * @category digests
  * @since 0.1.0
  */
-export const ofInput = (input: Input.Input): string =>
-  long(Input.canonical(input, (bytes) => long(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))))
+export const ofInput = (input: Input.Input): string => long(Input.canonical(input, ofBytes))

@@ -13,6 +13,7 @@ import { SessionError, type SessionErrorReason } from "../domain/SessionError.ts
 /** Events handed to a reader at once, and live events kept for the slowest reader before the oldest are dropped. */
 const readChunk = 4096
 const liveCapacity = 4096
+const liveBlock = 256
 
 interface LiveEvent {
   readonly after: number
@@ -79,9 +80,10 @@ export class EventLog {
       live: this.#liveEnd
     })
     this.#live.push({ after: this.#last, event })
+    // In blocks: to move what is kept for every event dropped would cost more than the event.
     if (this.#live.length > liveCapacity) {
-      this.#live.shift()
-      this.#liveBase++
+      this.#live = this.#live.slice(liveBlock)
+      this.#liveBase += liveBlock
     }
     this.ring()
   }

@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import { type Clock, type Context, Effect, Exit } from "effect"
+import { type Clock, type Context, Effect, Exit, Result } from "effect"
 import type { Scheduler } from "effect"
 import { isTerminal, type SessionEvent } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
@@ -256,16 +256,25 @@ export class Journal {
         for (const entry of committed) if (!Entry.isRecord(entry)) sequence = entry.sequence
         return committed
       })
-      const [first, ...rest] = placed.flat().map((entry) => Codec.encode(entry, ++position))
+      const snapshot = expected - this.#snapshot >= snapshotEvery
+      const encoded = Result.try(() => ({
+        entries: placed.flat().map((entry) => Codec.encode(entry, ++position)),
+        snapshot: snapshot ? Codec.encodeSnapshot(expected, Snapshot.take(this.projection)) : undefined
+      }))
+      // Nothing that the engine journals should fail here; if it does, no part of the commit may be taken for written.
+      if (Result.isFailure(encoded)) {
+        const detail = `an entry has no stored form: ${String(encoded.failure)}`
+        return { reason: { _tag: "StorageUnavailable", detail }, certain: true } as const
+      }
+      const [first, ...rest] = encoded.success.entries
       if (first !== undefined) {
-        const snapshot = expected - this.#snapshot >= snapshotEvery
         const written = yield* Effect.exit(
           stored.store.append({
             sessionId: this.sessionId,
             epoch: stored.epoch,
             expected,
             entries: [first, ...rest],
-            snapshot: snapshot ? Codec.encodeSnapshot(expected, Snapshot.take(this.projection)) : undefined
+            snapshot: encoded.success.snapshot
           })
         )
         const failure = Exit.isSuccess(written)

@@ -85,6 +85,8 @@ export interface GenerationState {
   outputTokens: number
   text: string
   textBefore: string
+  /** The request that `text` came with. */
+  textRequest: number
   step: Step
   /** A stop or cancel that was accepted and not yet completed (L-C10). */
   ending: { readonly type: "stop" | "cancel"; readonly cause: EventCause } | undefined
@@ -289,12 +291,13 @@ export class Projection {
         const generation = this.#generation(event.generation_id)
         generation.textBefore = generation.text
         generation.text = event.text
+        generation.textRequest = event.request
         return
       }
       case "tool.requested": {
         const generation = this.#generation(event.generation_id)
         // Only a message without calls is an answer: the text that came with these calls was not.
-        generation.text = generation.textBefore
+        if (generation.textRequest === event.request) generation.text = generation.textBefore
         generation.calls.set(event.call_id, {
           id: event.call_id,
           providerId: event.provider_call_id,
@@ -406,6 +409,7 @@ export class Projection {
       outputTokens: 0,
       text: "",
       textBefore: "",
+      textRequest: 0,
       step: { _tag: "Starting" },
       ending: undefined,
       parked: false,

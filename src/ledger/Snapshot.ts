@@ -39,6 +39,7 @@ const GenerationSnapshot = Schema.Struct({
   outputTokens: Schema.Finite,
   text: Schema.String,
   textBefore: Schema.String,
+  textRequest: Schema.Int,
   step: Schema.Union([
     Schema.TaggedStruct("Starting", {}),
     Schema.TaggedStruct("Requested", {}),
@@ -118,6 +119,7 @@ export const take = (projection: Projection): Schema.Json =>
       outputTokens: each.outputTokens,
       text: each.text,
       textBefore: each.textBefore,
+      textRequest: each.textRequest,
       step:
         each.step._tag === "Calling"
           ? {

@@ -8,6 +8,7 @@ import { Clock, Context, Deferred, Effect, Exit, Layer, Random, Scope } from "ef
 import { LanguageModel, Prompt, ResponseIdTracker, type Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import { ContextStore } from "../boundary/ContextStore.ts"
+import type { Restore } from "../boundary/Supervised.ts"
 import type { Agent, Tools } from "../domain/Agent.ts"
 import * as Ids from "../domain/Ids.ts"
 import { Limits } from "../domain/Limits.ts"
@@ -109,14 +110,18 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
         }
         const opening = Deferred.makeUnsafe<void>()
         sessions.set(id, opening)
-        const opened = yield* Effect.onExit(start(id, agent, settings, store), (exit) =>
-          Effect.sync(() => {
-            if (Exit.isSuccess(exit)) sessions.set(id, exit.value)
-            else sessions.delete(id)
-            Deferred.doneUnsafe(opening, Effect.void)
-          })
+        // Whoever waits looks again when the opener holds it, or has failed to open it.
+        return yield* Effect.onExit(
+          Effect.flatMap(start(id, agent, settings, store, restore), (opened) => {
+            sessions.set(id, opened)
+            return hold(id, opened)
+          }),
+          (exit) =>
+            Effect.sync(() => {
+              if (Exit.isFailure(exit)) sessions.delete(id)
+              Deferred.doneUnsafe(opening, Effect.void)
+            })
         )
-        return yield* hold(id, opened)
       })
     )
   const share = (id: Ids.SessionId, found: Opened, agent: object, settings: Opened["options"]) => {
@@ -229,13 +234,15 @@ const start = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   agent: Agent<Tools>,
   options: Opened["options"],
-  store: SessionStore["Service"] | undefined
+  store: SessionStore["Service"] | undefined,
+  restore: Restore
 ) {
   const services = yield* Effect.context<LanguageModel.LanguageModel | Tool.HandlersFor<Tools>>()
   const toolkit = yield* agent.toolkit
   const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
+  // Interrupted here, a claim is without an owner, and the next one fences it.
   const { created, projection, stored } = yield* Effect.mapError(
-    claim(id, agent, store),
+    restore(claim(id, agent, store)),
     (error) => new SessionError({ sessionId: id, reason: toSessionReason(error.reason) })
   )
   const clock = yield* Clock.Clock
@@ -259,7 +266,7 @@ const start = Effect.fnUntraced(function* (
         preparation: yield* ContextPreparation,
         limits: yield* Limits,
         grace: yield* GraceTime,
-        debt: { message: undefined },
+        debt: { results: undefined, notice: undefined },
         rested: () => settleRested(core, saving)
       },
       dispatcher,
@@ -290,12 +297,13 @@ const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode, cr
   if (created) return undefined
   const lost = projection.active
   if (lost === undefined) {
+    Recovery.recallDebt(engine)
     yield* journal.commit([{ type: "session.recovered" }])
     return undefined
   }
   const admission = yield* Admission.make
   const run = makeRun(lost, admission)
-  yield* Recovery.reconcile(engine, lost)
+  yield* Recovery.reconcile(engine, lost, Recovery.modeOf(engine, lost, mode))
   if (!Recovery.goesOn(engine, lost, mode)) {
     Admission.close(admission, Recovery.endingOf(lost))
     yield* Recovery.answer(engine, lost)
@@ -307,7 +315,8 @@ const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode, cr
   if (initial !== undefined) {
     const { initialInputIds, request } = lost
     yield* journal.commit([
-      { type: "session.recovered", lost_generation_id: lost.id },
+      // Parked, or at rest under a pause, it was not lost (L-R2, L-C9).
+      { type: "session.recovered", ...(Recovery.isLost(engine, lost) ? { lost_generation_id: lost.id } : undefined) },
       {
         type: "generation.resumed",
         generation_id: lost.id,

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Exit } from "effect"
+import { Duration, Effect, Exit, Schema } from "effect"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
@@ -12,7 +12,7 @@ import type * as Ids from "../domain/Ids.ts"
 import type * as Receipt from "../domain/Receipt.ts"
 import * as ResumeCondition from "../domain/ResumeCondition.ts"
 import type { SessionError } from "../domain/SessionError.ts"
-import type { ToolScope } from "../domain/ToolScope.ts"
+import { ToolScope } from "../domain/ToolScope.ts"
 import * as Ending from "../engine/Ending.ts"
 import { closing, type Run } from "../engine/Engine.ts"
 import * as Gate from "../engine/Gate.ts"
@@ -131,6 +131,13 @@ export interface PauseOptions {
   readonly scope?: ToolScope
 }
 
+const isPause = Schema.is(
+  Schema.Struct({
+    until: Schema.optional(ResumeCondition.ResumeCondition),
+    scope: Schema.optional(ToolScope)
+  })
+)
+
 /**
  * Asks for a pause. It is in effect when no affected work runs and a checkpoint is saved (L-C2); pauses add up. A condition that
  * could never hold, or one more pause than the limit, is refused `condition-unmet`.
@@ -143,7 +150,7 @@ export const pause = (core: Core, options: PauseOptions = {}): Effect.Effect<Rec
     if (core.closed) return Effect.succeed(refused("session-closed"))
     const { scope, until = ResumeCondition.manual } = options
     const { journal, limits } = core.engine
-    if (!ResumeCondition.canHold(until) || core.projection.pauses.length >= limits.pauses) {
+    if (!isPause(options) || !ResumeCondition.canHold(until) || core.projection.pauses.length >= limits.pauses) {
       return Effect.succeed(refused("condition-unmet", { unmet: [until] }))
     }
     const nothing = { manual: false, signals: new Set<string>(), inputAccepted: false, now: journal.now }
@@ -219,10 +226,16 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
           ),
           grace
         )
-  const take = Effect.flatMap(save, (answer) => {
+  const take: Effect.Effect<void> = Effect.flatMap(save, (answer) => {
     const still = ready.filter((each) => core.projection.pauses.includes(each))
-    // A pause without its checkpoint is not in effect; the next time work rests it is tried again.
-    if (still.length === 0 || answer._tag === "None" || Exit.isFailure(answer.value)) return Effect.void
+    if (still.length === 0 || core.closed) return Effect.void
+    // A pause without its checkpoint is not in effect: it is tried again for as long as the pause stands.
+    if (answer._tag === "None" || Exit.isFailure(answer.value)) {
+      return Effect.andThen(
+        Effect.sleep(beforeRetry),
+        Effect.suspend(() => take)
+      )
+    }
     const lives = run !== undefined && core.live === run
     return Effect.ignore(
       journal.commit([...(lives ? saved : []), ...still.map((each: PauseState) => Gate.effective(each))])
@@ -235,6 +248,8 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
   const once = Effect.ensuring(take, over)
   Effect.runForkWith(services)(Effect.forkIn(once, core.scope, { startImmediately: true }))
 }
+
+const beforeRetry = Duration.seconds(1)
 
 /**
  * Answers the question about a call (L-T13). Refused once it is answered, or the call no longer waits.
@@ -252,20 +267,31 @@ export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effe
     if (run?.asking.has(id) === true && closing(run) === undefined && !withdrawn) {
       if (run.asking.get(id) !== undefined || run.deciding.has(id)) return Effect.succeed(refused("already-decided"))
       run.deciding.add(id)
+      let answer: Receipt.ControlReceipt = accepted
       const applied = () => {
         run.deciding.delete(id)
-        if (run.asking.has(id)) run.asking.set(id, decision)
+        // Looked at again: a correction or an end may have been ahead of it in the lane.
+        const waits = run.asking.has(id) && closing(run) === undefined
+        if (waits && (name === undefined || Admission.affecting(run.admission, name).length === 0)) {
+          run.asking.set(id, told)
+        } else answer = refused("already-decided")
         Admission.ring(run.admission)
       }
       const failed = () => void run.deciding.delete(id)
-      const entry: Entry = { record: "decision", call_id: id, decision }
-      return answered(core.engine.journal.commit([entry], { refusable: true, applied, failed }))
+      // Only an allowing answer allows, whatever a host without types gives.
+      const told: Decision =
+        decision._tag === "Allow" ? { _tag: "Allow" } : { _tag: "Deny", reason: reasonOf(decision) }
+      const entry: Entry = { record: "decision", call_id: id, decision: told }
+      return answered(core.engine.journal.commit([entry], { refusable: true, applied, failed }), () => answer)
     }
     for (const { calls } of core.projection.generations.values()) {
       if (calls.has(id)) return Effect.succeed(refused("already-decided"))
     }
     return Effect.succeed(refused("unknown-id"))
   })
+
+const reasonOf = (decision: { readonly reason?: unknown }): string =>
+  typeof decision.reason === "string" ? decision.reason : "denied"
 
 /**
  * Takes a queued follow-up or collect back (L-F8). Steering is never withdrawn.

@@ -56,7 +56,9 @@ export class Core {
   private constructor(options: Options, scope: Scope.Scope) {
     this.engine = options.engine
     this.scope = scope
-    this.reservations = new Reservations(options.dispatcher, options.engine.journal.stored !== undefined)
+    this.reservations = new Reservations(options.dispatcher, options.engine.journal.stored !== undefined, () =>
+      this.wake()
+    )
     this.#awaiting = new Awaiting(options.dispatcher)
     this.#nonce = options.nonce
   }
@@ -115,7 +117,12 @@ export class Core {
 
   /** Ordinary delivery, by intent (L-F1, L-F2, L-F5). */
   submit(input: Input.Input): Effect.Effect<Receipt.Receipt> {
-    return Effect.flatMap(Admission.make, (admission): Effect.Effect<Receipt.Receipt> => {
+    return this.#submit(input, undefined)
+  }
+
+  /** What starts a generation needs an admission of its own, and is decided again once it is made. */
+  #submit(input: Input.Input, admission: Admission.Admission | undefined): Effect.Effect<Receipt.Receipt> {
+    return Effect.suspend((): Effect.Effect<Receipt.Receipt> => {
       const settled = this.reservations.settled(input?.id)
       if (settled !== undefined) return Effect.andThen(settled, this.submit(input))
       const decision = Submission.ordinary(this.view, input)
@@ -123,7 +130,9 @@ export class Core {
         case "Join":
           return this.join(decision.run, input, null)
         case "Start":
-          return this.#accept(input, admission)
+          return admission === undefined
+            ? Effect.flatMap(Admission.make, (made) => this.#submit(input, made))
+            : this.#accept(input, admission)
         case "Enqueue":
           return this.#accept(input, undefined)
         case "Known":
@@ -237,7 +246,7 @@ export class Core {
       this.wake()
       if (run === undefined || run.phase._tag === "Ending") return Effect.void
       if (end !== undefined && end.outcome !== "stopped") return Effect.void
-      if (how === "detach" && end === undefined) return this.#park(run)
+      if (how === "detach") return this.#park(run)
       this.interrupt()
       return Ending.close(this.engine, run, Ending.sessionClosed, [
         { type: "cancel.requested", generation_id: run.id, cause: "close" }
@@ -266,7 +275,8 @@ export class Core {
 
   /** Parks at the next committed step; what outlasts the grace time is interrupted and made again by whoever resumes (L-C9). */
   #park(run: Run): Effect.Effect<void> {
-    Admission.close(run.admission, Ending.parked)
+    // A stop that was accepted is not undone: it is let come to its end, or completed by whoever opens the session next.
+    if (closing(run) === undefined) Admission.close(run.admission, Ending.parked)
     const overdue = Effect.andThen(
       Effect.sleep(this.engine.grace),
       Effect.sync(() => {

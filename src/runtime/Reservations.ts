@@ -24,11 +24,13 @@ export class Reservations {
   #starting = 0
 
   readonly #written: boolean
+  readonly #released: () => void
 
   /** `written` says whether anything is ever between being handed in and being folded: with a store it is. */
-  constructor(dispatcher: Scheduler.SchedulerDispatcher, written: boolean) {
+  constructor(dispatcher: Scheduler.SchedulerDispatcher, written: boolean, released: () => void) {
     this.#dispatcher = dispatcher
     this.#written = written
+    this.#released = released
   }
 
   get identities(): number {
@@ -81,6 +83,7 @@ export class Reservations {
     for (const id of ids) this.#claimed.set(id, decided)
     return () => {
       for (const id of ids) this.#claimed.delete(id)
+      this.#released()
       this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(decided, Effect.void), 0)
     }
   }

@@ -2,13 +2,355 @@
  * What being durable costs, beside the same work done by hand on the same database in the same run: `node test/bench/durable.ts`.
  * Both sides of a figure alternate, so that a busy machine slows both. `node test/bench/durable.ts receipt` runs only that figure.
  */
-import { Console, Context, Effect, Exit, Layer, Scope, Stream } from "effect"
+import { Clock, Console, Context, Effect, Exit, Layer, Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { performance } from "node:perf_hooks"
 import { DatabaseSync } from "node:sqlite"
-import { Agent, AgentRuntime, Ids, Input, Limits, SessionStore, SqlSessionStore } from "../../src/index.ts"
+import {
+  Agent,
+  AgentRuntime,
+  Ids,
+  Input,
+  Limits,
+  type Session,
+  SessionStore,
+  SqlSessionStore
+} from "../../src/index.ts"
 import * as Codec from "../../src/ledger/Codec.ts"
+import * as Digest from "../../src/ledger/Digest.ts"
+import type * as Entry from "../../src/ledger/Entry.ts"
+import { Journal } from "../../src/ledger/Journal.ts"
+import { Projection } from "../../src/ledger/Projection.ts"
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { median, services, stepping } from "./fixture.ts"
+import { cpu, generation, median, services, toolkit } from "./fixture.ts"
+
+interface Figure {
+  readonly name: string
+  readonly ours: string
+  readonly beside: string
+  readonly ratio: number
+  readonly goal: string
+  readonly met: boolean
+}
+
+const micros = (millis: number): string => `${(millis * 1000).toFixed(0)} µs`
+
+/** A folder on the disk that temporary files are on. */
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "midcourse-durable-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+const stored = (filename: string, synchronous: "FULL" | "NORMAL") =>
+  SqlSessionStore.layer.pipe(Layer.provide(SqliteClient.layer({ filename, synchronous })))
+
+const roomy = Layer.mergeAll(Limits.layer({ identities: 1_000_000, pendingSteering: 1_000_000 }))
+
+/** Sessions over a store whose generation waits for an answer that never comes. */
+const waiting = (store: SessionStore.SessionStore["Service"], count: number) =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel.make(() => ScriptedModel.hang)
+    const context = yield* Layer.build(
+      Layer.provide(Layer.fresh(AgentRuntime.layer), Layer.succeed(SessionStore.SessionStore, store))
+    )
+    const runtime = Context.get(context, AgentRuntime.AgentRuntime)
+    const agent = Agent.make({ name: "bench", instructions: "" })
+    return yield* Effect.forEach(
+      Array.from({ length: count }, (_, n) => n),
+      (n) =>
+        Effect.gen(function* () {
+          const opening = runtime.open(agent, { id: Ids.SessionId.make(`ses_${n}`) })
+          const session = yield* Effect.provide(opening, [model.layer, roomy])
+          const receipt = yield* session.submit(Input.prompt("go"))
+          if (!receipt.accepted || receipt.generationId === null) return yield* Effect.die("not started")
+          return { session, generation: receipt.generationId }
+        })
+    )
+  })
+
+const steers = ({
+  generation,
+  session
+}: {
+  readonly session: Session.Session
+  readonly generation: Ids.GenerationId
+}) => {
+  const { submit } = session.capability("live.steering")
+  return Effect.suspend(() => submit(Input.steer("the tests are in test/, not in spec/"), generation))
+}
+
+/** The store, with the last commit it was handed: what the raw side writes again. */
+const watched = (store: SessionStore.SessionStore["Service"]) => {
+  const seen: { last: SessionStore.Append | undefined; count: number } = { last: undefined, count: 0 }
+  const service: SessionStore.SessionStore["Service"] = {
+    ...store,
+    append: (commit) =>
+      Effect.suspend(() => {
+        seen.last = commit
+        seen.count++
+        return store.append(commit)
+      })
+  }
+  return { service, seen }
+}
+
+/** The rows of one commit by hand, for so many sessions in one transaction, in a database of its own with the same tables. */
+const raw = (filename: string, rows: ReadonlyArray<SessionStore.StoredEntry>) => {
+  const database = new DatabaseSync(filename)
+  database.exec("PRAGMA synchronous = FULL")
+  const begin = database.prepare("BEGIN IMMEDIATE")
+  const commit = database.prepare("COMMIT")
+  const insert = database.prepare(
+    `INSERT INTO midcourse_entries (session, position, sequence, kind, input_id, checksum, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`
+  )
+  let position = 0
+  return (sessions: number): void => {
+    begin.run()
+    for (let session = 1; session <= sessions; session++) {
+      rows.forEach(({ body, checksum, inputId, kind, sequence }, index) => {
+        const id = inputId === null ? null : `${inputId}${position}`
+        insert.run(session, position + index, sequence === null ? null : position + index, kind, id, checksum, body)
+      })
+    }
+    position += rows.length
+    commit.run()
+  }
+}
+
+const timed = (run: () => void): number => {
+  const before = performance.now()
+  run()
+  return performance.now() - before
+}
+
+const elapsed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const before = performance.now()
+    yield* effect
+    return performance.now() - before
+  })
+
+/** A store on a file, a database of the same tables beside it, and the rows that one receipt costs. */
+const ground = (sessions: number) =>
+  Effect.gen(function* () {
+    const path = yield* folder
+    yield* Effect.scoped(Layer.build(stored(join(path, "raw.db"), "FULL")))
+    const context = yield* Layer.build(stored(join(path, "ours.db"), "FULL"))
+    const { seen, service } = watched(Context.get(context, SessionStore.SessionStore))
+    const live = yield* waiting(service, sessions)
+    const [first] = live
+    if (first === undefined) return yield* Effect.die("no session")
+    yield* steers(first)
+    if (seen.last === undefined) return yield* Effect.die("nothing was written")
+    return { live, first, write: raw(join(path, "raw.db"), seen.last.entries) }
+  })
+
+const receipt = Effect.gen(function* () {
+  const { first, write } = yield* ground(1)
+  const ours: Array<number> = []
+  const hand: Array<number> = []
+  for (let block = 0; block < 24; block++) {
+    for (let n = 0; n < 25; n++) {
+      const mine = yield* elapsed(steers(first))
+      const byHand = timed(() => write(1))
+      if (block < 4) continue
+      ours.push(mine)
+      hand.push(byHand)
+    }
+  }
+  const [mine, byHand] = [median(ours), median(hand)]
+  const ratio = mine / byHand
+  return {
+    name: "a receipt's p50, SQLite FULL",
+    ours: micros(mine),
+    beside: `${micros(byHand)} a raw commit`,
+    ratio,
+    goal: "at most 1.5",
+    met: ratio <= 1.5
+  }
+}).pipe(Effect.scoped)
+
+const throughput = Effect.gen(function* () {
+  const sessions = 100
+  const rounds = 10
+  const { live, write } = yield* ground(sessions)
+  let ours = 0
+  let hand = 0
+  const blocks = 12
+  for (let block = 0; block < blocks; block++) {
+    const mine = yield* elapsed(
+      Effect.forEach(live, (one) => Effect.replicateEffect(steers(one), rounds, { discard: true }), {
+        concurrency: "unbounded",
+        discard: true
+      })
+    )
+    let byHand = 0
+    for (let round = 0; round < rounds; round++) byHand += timed(() => write(sessions))
+    if (block < 2) continue
+    ours += mine
+    hand += byHand
+  }
+  const rate = (millis: number) => `${Math.round((sessions * rounds * (blocks - 2) * 1000) / millis)} a second`
+  const ratio = hand / ours
+  return {
+    name: "receipts of 100 sessions at once, SQLite FULL",
+    ours: rate(ours),
+    beside: `${rate(hand)} raw, 100 sessions a commit`,
+    ratio,
+    goal: "at least 0.5",
+    met: ratio >= 0.5
+  }
+}).pipe(Effect.scoped)
+
+const step = Effect.gen(function* () {
+  const path = yield* folder
+  const store = Context.get(yield* Layer.build(stored(join(path, "steps.db"), "NORMAL")), SessionStore.SessionStore)
+  const { seen, service } = watched(store)
+  const context = yield* Layer.build(
+    Layer.provide(Layer.fresh(AgentRuntime.layer), Layer.succeed(SessionStore.SessionStore, service))
+  )
+  const shared = yield* Effect.promise(() => Effect.runPromise(services))
+  const steps = 100
+  const over = (runtime: AgentRuntime.AgentRuntime["Service"]) =>
+    Effect.suspend(() =>
+      Effect.provideContext(generation(steps, true), Context.add(shared, AgentRuntime.AgentRuntime, runtime))
+    )
+  const inMemory = over(Context.get(shared, AgentRuntime.AgentRuntime))
+  const onDisk = over(Context.get(context, AgentRuntime.AgentRuntime))
+  const ours: Array<number> = []
+  const beside: Array<number> = []
+  const cpuOurs: Array<number> = []
+  const cpuBeside: Array<number> = []
+  for (let round = 0; round < 50; round++) {
+    let mine = 0
+    let other = 0
+    const cpuMine = (yield* cpu(Effect.map(elapsed(onDisk), (spent) => (mine = spent)))) / steps
+    const cpuOther = (yield* cpu(Effect.map(elapsed(inMemory), (spent) => (other = spent)))) / steps
+    if (round < 20) continue
+    ours.push(mine / steps)
+    beside.push(other / steps)
+    cpuOurs.push(cpuMine)
+    cpuBeside.push(cpuOther)
+  }
+  const [mine, other] = [median(ours), median(beside)]
+  const ratio = mine / other
+  const commits = (seen.count / 50 / steps).toFixed(1)
+  const times = (median(cpuOurs) / median(cpuBeside)).toFixed(2)
+  return {
+    name: "a step of a generation, SQLite NORMAL",
+    ours: micros(mine),
+    beside: `${micros(other)} in memory; ${commits} commits, CPU ${times}`,
+    ratio,
+    goal: "at most 3",
+    met: ratio <= 3
+  }
+}).pipe(Effect.scoped)
+
+/** What one real generation of 20 steps journals, as text in which its ids can be replaced. */
+const template = Effect.gen(function* () {
+  const store = Context.get(yield* Layer.build(Layer.fresh(SessionStore.layerMemory)), SessionStore.SessionStore)
+  const context = yield* Layer.build(
+    Layer.provide(Layer.fresh(AgentRuntime.layer), Layer.succeed(SessionStore.SessionStore, store))
+  )
+  const model = yield* ScriptedModel.make(({ index }) =>
+    index <= 20 ? ScriptedModel.call("noop", { x: 1 }) : ScriptedModel.text("ok")
+  )
+  const id = Ids.SessionId.make("ses_template")
+  const handlers = toolkit.toLayer({ noop: () => Effect.succeed("ok") })
+  const agent = Agent.make({ name: "bench", instructions: "", toolkit })
+  return yield* Effect.gen(function* () {
+    const runtime = Context.get(context, AgentRuntime.AgentRuntime)
+    const session = yield* Effect.provide(runtime.open(agent, { id }), [model.layer, handlers])
+    const prompt = Input.prompt("go", { id: "in_template" })
+    const receipt = yield* session.submit(prompt)
+    if (!receipt.accepted || receipt.generationId === null) return yield* Effect.die("not started")
+    yield* session.await(receipt.generationId)
+    const { position } = yield* store.position(id)
+    const events = yield* store.events(id, 0, 100_000)
+    const records = yield* Effect.forEach(["input", "message"], (kind) => store.kind(id, kind, position))
+    const entries = [...events, ...records.flat()].sort((a, b) => a.position - b.position)
+    return { entries, events: events.length, generation: receipt.generationId, input: prompt.id }
+  })
+})
+
+/** Writes a session of at least so many events, as its journal would have. */
+const build = (store: SessionStore.SessionStore["Service"], name: string, events: number) =>
+  Effect.gen(function* () {
+    const { entries, events: each, generation, input } = yield* template
+    const id = Ids.SessionId.make(name)
+    const { epoch, position } = yield* store.claim(id, "bench")
+    const journal = new Journal({
+      sessionId: id,
+      clock: yield* Clock.Clock,
+      dispatcher: yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher)),
+      services: Context.empty(),
+      projection: new Projection([]),
+      stored: { store, epoch, position, snapshot: 0 }
+    })
+    for (let n = 0; n * each < events; n++) {
+      const commit = yield* Effect.forEach(entries, (entry) => {
+        const body = entry.body.replaceAll(generation, `${generation}_${n}`).replaceAll(input, `${input}_${n}`)
+        return Codec.decode({ ...entry, body, checksum: Digest.short(`${entry.position} ${entry.kind} ${body}`) })
+      })
+      yield* journal.commit(commit.map((entry): Entry.Entry => entry))
+    }
+    return id
+  })
+
+const opening = Effect.gen(function* () {
+  const path = yield* folder
+  const context = yield* Layer.build(stored(join(path, "long.db"), "NORMAL"))
+  const store = Context.get(context, SessionStore.SessionStore)
+  const short = yield* build(store, "ses_short", 1000)
+  const long = yield* build(store, "ses_long", 100_000)
+  const model = yield* ScriptedModel.make([])
+  const handlers = toolkit.toLayer({ noop: () => Effect.succeed("ok") })
+  const agent = Agent.make({ name: "bench", instructions: "", toolkit })
+  const open = (id: Ids.SessionId) =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const context = yield* Layer.build(
+        Layer.provide(Layer.fresh(AgentRuntime.layer), Layer.succeed(SessionStore.SessionStore, store))
+      )
+      const opened = Context.get(context, AgentRuntime.AgentRuntime).open(agent, { id })
+      const spent = yield* elapsed(Scope.provide(Effect.provide(opened, [model.layer, handlers]), scope))
+      yield* Scope.close(scope, Exit.void)
+      return spent
+    })
+  const ours: Array<number> = []
+  const beside: Array<number> = []
+  for (let round = 0; round < 40; round++) {
+    const mine = yield* open(long)
+    const other = yield* open(short)
+    if (round < 10) continue
+    ours.push(mine)
+    beside.push(other)
+  }
+  const [mine, other] = [median(ours), median(beside)]
+  const ratio = mine / other
+  return {
+    name: "opening a session of 100,000 events",
+    ours: micros(mine),
+    beside: `${micros(other)} one of 1,000`,
+    ratio,
+    goal: "at most 3",
+    met: ratio <= 3
+  }
+}).pipe(Effect.scoped)
+
+const figures: { readonly [name: string]: Effect.Effect<Figure, unknown> } = { receipt, throughput, step, opening }
+
+const chosen = process.argv.slice(2)
+const program = Effect.gen(function* () {
+  for (const [name, figure] of Object.entries(figures)) {
+    if (chosen.length > 0 && !chosen.includes(name)) continue
+    const { beside, goal, met, name: what, ours, ratio } = yield* figure
+    const words = [what.padEnd(46), ours.padEnd(16), beside.padEnd(42), ratio.toFixed(2).padStart(6)]
+    yield* Console.log(`${words.join("  ")}  (goal: ${goal}${met ? "" : "; MISSED"})`)
+  }
+})
+await Effect.runPromise(program)

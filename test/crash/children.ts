@@ -97,7 +97,11 @@ export const make: Effect.Effect<Children, never, Scope.Scope> = Effect.gen(func
   yield* Effect.addFinalizer(() =>
     Effect.forEach(
       alive,
-      (started) => Effect.andThen(Effect.sync(() => started.process.kill("SIGKILL")), ended(started)),
+      (started) =>
+        Effect.andThen(
+          Effect.sync(() => started.process.kill("SIGKILL")),
+          ended(started)
+        ),
       { discard: true }
     )
   )

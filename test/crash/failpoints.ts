@@ -11,8 +11,8 @@ export interface Plan {
   readonly dialect: Place["dialect"]
   readonly placeIn: (folder: string) => Place
   readonly sides: ReadonlyArray<Side>
-  /** How each is recovered: by one mode, in turn, or by both. */
-  readonly modes: "one" | "both"
+  /** How each is recovered: by one mode, by both in turn, or by each of both. */
+  readonly modes: Mode | "turns" | "both"
   readonly hosted: boolean
   /** Only at these kinds. */
   readonly only?: ReadonlyArray<string>
@@ -75,7 +75,12 @@ const live = (plan: Plan, one: Case, mode: Mode, scene: Config["scene"], failpoi
   })
 
 /** Kills at each kind that `whole` says a process meets; `prepare` makes the session it meets them in. */
-const everywhere = (plan: Plan, scene: Config["scene"], whole: ReadonlyArray<Line>, prepare: (folder: string) => Case) =>
+const everywhere = (
+  plan: Plan,
+  scene: Config["scene"],
+  whole: ReadonlyArray<Line>,
+  prepare: (folder: string) => Case
+) =>
   Effect.gen(function* () {
     const kinds = kindsIn(whole).filter((kind) => plan.only?.includes(kind) ?? true)
     const covered = new Set<string>()
@@ -85,7 +90,9 @@ const everywhere = (plan: Plan, scene: Config["scene"], whole: ReadonlyArray<Lin
       for (const [index, kind] of kinds.entries()) {
         if (kind === "context" && side === "inside") continue
         const turn = (index + (side === "after" ? 1 : 0)) % 2 === 0 ? "settle" : "resume"
-        for (const mode of plan.modes === "both" ? (["settle", "resume"] as const) : ([turn] as const)) {
+        const modes: ReadonlyArray<Mode> =
+          plan.modes === "both" ? ["settle", "resume"] : [plan.modes === "turns" ? turn : plan.modes]
+        for (const mode of modes) {
           // One commit is one kill, however many kinds are first met in it.
           const key = (each: string) => (plan.modes === "both" ? `${side} ${each} ${mode}` : `${side} ${each}`)
           if (covered.has(key(kind))) continue
@@ -142,7 +149,7 @@ export const again = (plan: Plan, first: Failpoint): Effect.Effect<Table> =>
         tables.push({ kinds: [], names: 0, kills: 0, lies: [`${mode}: ${failed(whole)}`] })
         continue
       }
-      tables.push(yield* everywhere({ ...plan, modes: "one" }, "rest", whole.lines, copy))
+      tables.push(yield* everywhere({ ...plan, modes: mode }, "rest", whole.lines, copy))
     }
     return {
       kinds: [...new Set(tables.flatMap(({ kinds }) => kinds))],

@@ -94,7 +94,10 @@ const journalLies = (lines: ReadonlyArray<Line>, entries: ReadonlyArray<Entry.Co
   const count = (test: (entry: Entry.Committed) => boolean) => entries.filter(test).length
   const isEvent = (type: string) => (entry: Entry.Committed) => !Entry.isRecord(entry) && entry.type === type
   const held = (id: string, reason: string) =>
-    count((entry) => !Entry.isRecord(entry) && entry.type === "steering.held" && entry.input_id === id && entry.reason === reason)
+    count(
+      (entry) =>
+        !Entry.isRecord(entry) && entry.type === "steering.held" && entry.input_id === id && entry.reason === reason
+    )
   let paused = 0
   let resumed = 0
   for (const line of lines) {
@@ -122,7 +125,9 @@ const journalLies = (lines: ReadonlyArray<Line>, entries: ReadonlyArray<Entry.Co
         }
         break
       case "decided":
-        if (count((entry) => Entry.isRecord(entry) && entry.record === "decision" && entry.call_id === line.call) === 0) {
+        if (
+          count((entry) => Entry.isRecord(entry) && entry.record === "decision" && entry.call_id === line.call) === 0
+        ) {
           bad.push(`L-C10 ${line.call} was decided and is not`)
         }
         break
@@ -139,17 +144,22 @@ const journalLies = (lines: ReadonlyArray<Line>, entries: ReadonlyArray<Entry.Co
   return bad
 }
 
-const sorted = (value: object | undefined): string => JSON.stringify(value, (_, inner: unknown) =>
-  typeof inner === "object" && inner !== null && !Array.isArray(inner)
-    ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-    : inner
-)
+const sorted = (value: object | undefined): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner
+  )
 
 /** The world outside saw nothing that the journal does not tell of, and nothing twice. */
 const deedLies = (deeds: ReadonlyArray<Deed>, told: Truth.Told): Array<string> => {
   const bad: Array<string> = []
   const calls = (...types: ReadonlyArray<Event.SessionEvent["type"]>) =>
-    new Set(told.events.flatMap((event) => ("provider_call_id" in event && types.includes(event.type) ? [event.provider_call_id] : [])))
+    new Set(
+      told.events.flatMap((event) =>
+        "provider_call_id" in event && types.includes(event.type) ? [event.provider_call_id] : []
+      )
+    )
   const started = calls("tool.started")
   const completed = calls("tool.completed")
   const context = new Set(told.context.flatMap((message) => Input.idOfMessage(message) ?? []))
@@ -190,14 +200,19 @@ const withoutLostRequests = (events: ReadonlyArray<Event.SessionEvent>): Readonl
   let open: Event.SessionEvent | undefined
   for (const event of events) {
     if (event.type === "request.started") open = event
-    if (event.type === "request.completed" || event.type === "request.failed" || Event.isTerminal(event)) open = undefined
+    if (event.type === "request.completed" || event.type === "request.failed" || Event.isTerminal(event))
+      open = undefined
     if (event.type === "session.recovered" && open !== undefined) lost.add(open)
   }
   return events.filter((event) => !lost.has(event))
 }
 
 /** What a lost generation came to is what its recovery says (L-R2). */
-const lossLies = (left: ReadonlyArray<Entry.Committed>, events: ReadonlyArray<Event.SessionEvent>, mode: Mode): Array<string> => {
+const lossLies = (
+  left: ReadonlyArray<Entry.Committed>,
+  events: ReadonlyArray<Event.SessionEvent>,
+  mode: Mode
+): Array<string> => {
   const before = left.flatMap((entry) => (Entry.isRecord(entry) ? [] : [entry]))
   const started = before.flatMap((event) => (event.type === "generation.started" ? [event.generation_id] : []))
   const endOf = (all: ReadonlyArray<Event.SessionEvent>, id: string) =>
@@ -216,7 +231,11 @@ const lossLies = (left: ReadonlyArray<Entry.Committed>, events: ReadonlyArray<Ev
   const isResting = count("pause.effective") > count("pause.ended")
   if (mode === "settle" && !isParked && !isResting && resumed) bad.push(`L-R2 ${lost} was settled and resumed`)
   if (ending && resumed) bad.push(`L-C10 ${lost} was resumed past its end`)
-  if (!ending && (mode === "resume" || isParked) && !resumed) bad.push(`L-R2 ${lost} was not resumed`)
+  // Without what started it there is nothing to go on with.
+  const initial = mine.flatMap((event) => (event.type === "generation.started" ? event.input_ids : []))
+  const settled = (event: Event.SessionEvent) => event.type === "steering.held" || event.type === "steering.unknown"
+  const baseless = events.some((event) => settled(event) && "input_id" in event && event.input_id === initial[0])
+  if (!ending && !baseless && (mode === "resume" || isParked) && !resumed) bad.push(`L-R2 ${lost} was not resumed`)
   if (!ending && !resumed && (end?.type !== "generation.failed" || end.cause !== "process-loss")) {
     bad.push(`L-R2 ${lost} was lost and came to ${end?.type}`)
   }
@@ -262,7 +281,9 @@ export const judge = ({ actor, folder, hosted, lines, place, session }: Case, mo
     for (const violation of h.model.violations) bad.push(`L-R3 ${violation}`)
     const entries = yield* entriesOf(store, id)
     const inputs = new Map(
-      entries.flatMap((entry) => (Entry.isRecord(entry) && entry.record === "input" ? [[entry.input.id, entry.input] as const] : []))
+      entries.flatMap((entry) =>
+        Entry.isRecord(entry) && entry.record === "input" ? [[entry.input.id, entry.input] as const] : []
+      )
     )
     bad.push(...(yield* receiptLies(h, lines, "at rest")))
     bad.push(...(yield* contentLies(h, lines, new Map(inputs))))
@@ -294,5 +315,7 @@ export const judge = ({ actor, folder, hosted, lines, place, session }: Case, mo
     return bad
   }).pipe(
     Effect.scoped,
-    Effect.catchCause((cause) => Effect.succeed([`it cannot be opened or brought to rest: ${String(cause).slice(0, 600)}`]))
+    Effect.catchCause((cause) =>
+      Effect.succeed([`it cannot be opened or brought to rest: ${String(cause).slice(0, 600)}`])
+    )
   )

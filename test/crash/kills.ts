@@ -12,6 +12,10 @@ export interface Campaign {
   readonly placeIn: (folder: string) => Place
   readonly kills: number
   readonly seed: number
+  /** The first session's number, to begin where a run before found something. */
+  readonly from?: number
+  /** Told of a session that lied, before its folder is removed. */
+  readonly keep?: (one: Case) => void
   readonly progress?: (tally: Tally) => void
 }
 
@@ -38,6 +42,7 @@ const session = (campaign: Campaign, nth: number, tally: Tally) =>
     const actor = Chaos.actor({ concurrency }, recorder(folder))
     const one: Case = { place, session: `crash_${seed}_${nth}`, folder, hosted, actor, lines: [] }
     const target = 1 + Math.floor(random() * maxKillsOfOne)
+    const lies = tally.lies.length
     let mine = 0
     for (let life = 1; mine < target && tally.kills < kills && life <= 2 * maxKillsOfOne; life++) {
       const mode: Mode = life % 2 === 0 ? "settle" : "resume"
@@ -58,9 +63,7 @@ const session = (campaign: Campaign, nth: number, tally: Tally) =>
         again: unanswered(one.lines)
       }
       const kill: Kill =
-        random() < 0.2
-          ? { from: "told", after: random() * 250 }
-          : { from: "opened", after: random() * (lifetime + 20) }
+        random() < 0.2 ? { from: "told", after: random() * 250 } : { from: "opened", after: random() * (lifetime + 20) }
       const outcome = yield* children.live(config, kill)
       one.lines.push(...outcome.lines)
       const name = `${dialect} session ${nth} (${hosted ? "host's context, " : ""}concurrency ${concurrency}) life ${life} ${mode}`
@@ -69,23 +72,25 @@ const session = (campaign: Campaign, nth: number, tally: Tally) =>
         tally.kills++
       } else {
         tally.closed++
-        if (outcome.code !== 0) tally.lies.push(`${name}: it ended with ${outcome.code}: ${outcome.complaint.slice(0, 800)}`)
+        if (outcome.code !== 0)
+          tally.lies.push(`${name}: it ended with ${outcome.code}: ${outcome.complaint.slice(0, 800)}`)
       }
       tally.accepted += outcome.lines.filter((line) => line.line === "receipt" && line.receipt.accepted).length
       // The next process is sometimes the one that recovers, and is killed over it.
       if (random() < 0.3 && mine < target) continue
       for (const lie of yield* judge(one, mode, life)) tally.lies.push(`${name}: ${lie}`)
       campaign.progress?.(tally)
-      if (tally.lies.length > 0) return
+      if (tally.lies.length > lies) return campaign.keep?.(one)
     }
     for (const lie of yield* judge(one, "settle", 1000)) tally.lies.push(`${dialect} session ${nth} at the end: ${lie}`)
+    if (tally.lies.length > lies) campaign.keep?.(one)
   }).pipe(Effect.scoped)
 
 export const run = (campaign: Campaign): Effect.Effect<Tally> =>
   Effect.gen(function* () {
     const tally: Tally = { kills: 0, sessions: 0, closed: 0, accepted: 0, lies: [] }
     while (tally.kills < campaign.kills && tally.lies.length < 5) {
-      yield* session(campaign, ++tally.sessions, tally)
+      yield* session(campaign, (campaign.from ?? 1) + tally.sessions++, tally)
     }
     return tally
   })

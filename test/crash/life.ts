@@ -80,7 +80,11 @@ export const actor = (gates: Gates, record: (deed: Deed) => void): Actor => {
 
 /** Gates that the life opens. */
 export const gated = Effect.gen(function* () {
-  const gates = { send: yield* Deferred.make<void>(), answer: yield* Deferred.make<void>(), hold: yield* Deferred.make<void>() }
+  const gates = {
+    send: yield* Deferred.make<void>(),
+    answer: yield* Deferred.make<void>(),
+    hold: yield* Deferred.make<void>()
+  }
   const closed: Gates = {
     send: Deferred.await(gates.send),
     answer: Deferred.await(gates.answer),

@@ -1,13 +1,16 @@
 /**
- * The long crash test: `npm run test:crash`, or `npm run test:crash -- --seed 7 --sqlite 50 --pg 0 --failpoints no`. The same seed
+ * The long crash test: `npm run test:crash`, or `npm run test:crash -- --seed 7 --sqlite 50 --pg 0 --failpoints no --from 3`. The same seed
  * makes the same plan; where in a life its kill falls is the machine's.
  */
 import { Effect, type Scope } from "effect"
+import { cpSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import * as Postgres from "../support/postgres.ts"
 import * as Children from "./children.ts"
 import * as Failpoints from "./failpoints.ts"
+import type { Case } from "./judge.ts"
 import * as Kills from "./kills.ts"
 import type { Place } from "./world.ts"
 
@@ -16,6 +19,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: String(Math.floor(Math.random() * 1_000_000)) },
     sqlite: { type: "string", default: "300" },
     pg: { type: "string", default: "100" },
+    from: { type: "string", default: "1" },
     failpoints: { type: "string", default: "yes" }
   }
 })
@@ -45,7 +49,13 @@ const kills = (ground: Ground, count: number) =>
       shown = kills
       say(`${ground.dialect}: ${kills} of ${count} kills, ${sessions} sessions, ${accepted} accepted receipts`)
     }
-    const tally = yield* Kills.run({ ...ground, kills: count, seed, progress })
+    const keep = ({ folder, lines, session }: Case) => {
+      const kept = join(tmpdir(), `midcourse-${session}`)
+      cpSync(folder, kept, { recursive: true })
+      writeFileSync(join(kept, "said.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
+      say(`${session} is kept in ${kept}`)
+    }
+    const tally = yield* Kills.run({ ...ground, kills: count, seed, from: Number(values.from), keep, progress })
     found(tally.lies)
     say(
       `${ground.dialect}: ${tally.kills} kills of ${tally.sessions} sessions, ${tally.accepted} accepted receipts, ` +

@@ -4,7 +4,7 @@ import { Prompt } from "effect/ai"
 import type { SqlClient, SqlError } from "effect/sql"
 import { appendFileSync, closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs"
 import { join } from "node:path"
-import { ContextStore, type Event, Input, type Receipt } from "../../src/index.ts"
+import { type ContextStore, type Event, Input, type Receipt } from "../../src/index.ts"
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import * as Postgres from "../support/postgres.ts"
 
@@ -141,7 +141,9 @@ export const asked = (prompt: ReadonlyArray<Prompt.Message>): Deed => ({
 export const turnOf = (prompt: ReadonlyArray<Prompt.Message>) => {
   const generationOf = (message: Prompt.Message): unknown => {
     const own: unknown = message.role === "user" ? message.options["midcourse"] : undefined
-    return typeof own === "object" && own !== null && "target_generation_id" in own ? own.target_generation_id : undefined
+    return typeof own === "object" && own !== null && "target_generation_id" in own
+      ? own.target_generation_id
+      : undefined
   }
   const generation = prompt.map(generationOf).findLast((id) => id !== undefined)
   const start = prompt.findIndex((message) => generationOf(message) === generation)
@@ -156,7 +158,8 @@ const decodeMessage = Schema.decodeUnknownSync(Prompt.Message)
 /** A host's context in a file: each append is one write of one line. `around` runs before and after it. */
 export const contextIn = (folder: string, around: (side: Side) => void): ContextStore.Service => {
   const file = join(folder, "context.jsonl")
-  const all = () => linesOf<ReadonlyArray<unknown>>(file).flatMap((messages) => messages.map((each) => decodeMessage(each)))
+  const all = () =>
+    linesOf<ReadonlyArray<unknown>>(file).flatMap((messages) => messages.map((each) => decodeMessage(each)))
   return {
     append: (messages) =>
       Effect.sync(() => {
