@@ -54,17 +54,19 @@ export const next = (
   const first = head === undefined ? undefined : inputs.get(head)?.input
   if (head === undefined || first === undefined) return nothing
   if (first.intent !== "collect") return { _tag: "Start", inputIds: [head] }
+  // A group has its head whatever the setting says.
+  const cap = Math.max(1, limits.collectCap)
   const group: Array<Ids.InputId> = []
   let latest = 0
   for (const id of queue) {
     const found = inputs.get(id)
-    if (group.length >= limits.collectCap || found?.input?.intent !== "collect") break
+    if (group.length >= cap || found?.input?.intent !== "collect") break
     if (!compatible(first, found.input)) break
     group.push(id)
     latest = found.acceptedAt
   }
   // A group that something follows, or that is full, has all the neighbours it will ever have.
-  const complete = group.length < queue.length || group.length >= limits.collectCap
+  const complete = group.length < queue.length || group.length >= cap
   const instant = latest + Duration.toMillis(limits.collectDebounce)
   return complete || now >= instant ? { _tag: "Start", inputIds: group } : { _tag: "Later", instant }
 }

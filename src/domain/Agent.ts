@@ -74,9 +74,20 @@ const positive = (name: string, n: number): number => {
   throw new RangeError(`Agent.make: ${name} must be a positive integer, not ${n}`)
 }
 
+const one = <const A extends string>(
+  name: string,
+  allowed: ReadonlyArray<A>,
+  given: A | undefined,
+  otherwise: A
+): A => {
+  if (given === undefined) return otherwise
+  if (allowed.includes(given)) return given
+  throw new RangeError(`Agent.make: ${name} must be one of ${allowed.join(", ")}, not ${String(given)}`)
+}
+
 /**
  * Describes an agent. Sequential tools, corrections that withhold, 50 requests and request-boundary steering unless said.
- * Throws a `RangeError` for a budget or concurrency that is not a positive integer.
+ * Throws a `RangeError` for a setting that is none.
  *
  * @category constructors
  * @since 0.1.0
@@ -90,8 +101,8 @@ export const make = <Tools extends Record<string, Tool.Any> = {}>(options: Optio
     typeof options.tools === "object"
       ? { concurrency: positive("tools.concurrency", options.tools.concurrency) }
       : "sequential",
-  onCorrection: options.onCorrection ?? "withhold",
+  onCorrection: one("onCorrection", ["withhold", "finish-batch"], options.onCorrection, "withhold"),
   maxRequests: positive("maxRequests", options.maxRequests ?? 50),
   retry: options.retry ?? defaultRetry,
-  steering: options.steering ?? "request_boundary"
+  steering: one("steering", ["request_boundary", "unavailable"], options.steering, "request_boundary")
 })

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Schema } from "effect"
+import { Result, Schema } from "effect"
 import { Prompt } from "effect/ai"
 import * as Ids from "./Ids.ts"
 import type { Limits } from "./Limits.ts"
@@ -155,12 +155,17 @@ const metadataFault = (metadata: unknown, limits: Limits): string | undefined =>
 }
 const isJson = Schema.is(Schema.Json)
 
-/** In bytes as they are given; a URL that is elsewhere has none. */
+/** In bytes as they are given; a URL that is elsewhere has none, and is refused when it is longer than any in use. */
 const fileSize = (data: unknown): number | undefined => {
   if (typeof data === "string" || data instanceof Uint8Array) return data.length
-  if (data instanceof URL) return data.protocol === "data:" ? data.href.length : 0
+  if (data instanceof URL) {
+    if (data.protocol === "data:") return data.href.length
+    return data.href.length <= longestUrl ? 0 : undefined
+  }
   return undefined
 }
+
+const longestUrl = 8192
 
 const contentFault = (content: unknown, limits: Limits): string | undefined => {
   if (typeof content === "string") {
@@ -168,6 +173,7 @@ const contentFault = (content: unknown, limits: Limits): string | undefined => {
   }
   if (!Array.isArray(content)) return "content must be text or a list of text and file parts"
   if (content.length === 0) return "content is blank"
+  if (content.length > limits.parts) return `content has ${content.length} parts; the limit is ${limits.parts}`
   let length = 0
   let bytes = 0
   for (const part of content as ReadonlyArray<unknown>) {
@@ -211,6 +217,36 @@ const scopeFault = (scope: unknown, limits: Limits): string | undefined => {
  * @since 0.1.0
  */
 export const invalid = (u: unknown, limits: Limits): string | undefined => {
+  try {
+    return shapeFault(u, limits)
+  } catch {
+    return unreadable
+  }
+}
+
+const unreadable = "the input cannot be read: a property of it throws, or its data was moved elsewhere"
+
+/**
+ * The runtime's own copy of a submitted input, or what is wrong with it: read once, so that what was checked is what is kept
+ * (L-A2, L-I2).
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const read = (u: Input, limits: Limits): Result.Result<Input, string> => {
+  try {
+    const wrong = shapeFault(u, limits)
+    if (wrong !== undefined) return Result.fail(wrong)
+    const copy = own(u)
+    // What a getter says the second time is what is kept, so it is looked at too.
+    const changed = shapeFault(copy, limits)
+    return changed === undefined ? Result.succeed(copy) : Result.fail(changed)
+  } catch {
+    return Result.fail(unreadable)
+  }
+}
+
+const shapeFault = (u: unknown, limits: Limits): string | undefined => {
   if (typeof u !== "object" || u === null) return "an input must be an object"
   const input = u as { readonly [key in keyof Input]?: unknown }
   if (!Ids.isId(input.id)) return "id must be 1 to 128 printable ASCII characters"

@@ -20,6 +20,8 @@ export interface Limits {
   readonly queued: number
   readonly textLength: number
   readonly fileBytes: number
+  /** Parts of one input's content. */
+  readonly parts: number
   readonly metadataBytes: number
   readonly metadataDepth: number
   /** Names in one scope. */
@@ -47,6 +49,7 @@ export const Limits = Context.Reference<Limits>("midcourse/domain/Limits", {
     queued: 128,
     textLength: 16_000,
     fileBytes: 8 * 1024 * 1024,
+    parts: 256,
     metadataBytes: 8 * 1024,
     metadataDepth: 8,
     scopeNames: 64,

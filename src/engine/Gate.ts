@@ -55,6 +55,17 @@ export const facts = (pause: PauseState, now: number): ResumeCondition.Facts => 
 export const waitsFor = (pause: PauseState, now: number): ReadonlyArray<ResumeCondition.ResumeCondition> =>
   unmet(pause.until, facts(pause, now))
 
+/**
+ * Whether a resume by hand, or this signal, is among what a pause still waits for.
+ *
+ * @category queries
+ * @since 0.1.0
+ */
+export const waitsForSignal = (pause: PauseState, signal: string | undefined, now: number): boolean =>
+  waitsFor(pause, now).some((each) =>
+    signal === undefined ? each._tag === "Manual" : each._tag === "Signal" && each.name === signal
+  )
+
 const about = (pause: PauseState) => ({
   requested: pause.requested,
   until: pause.until,

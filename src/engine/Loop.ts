@@ -18,6 +18,7 @@ import * as Ending from "./Ending.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
 import * as Gate from "./Gate.ts"
 import * as Outgoing from "./Outgoing.ts"
+import * as Recovery from "./Recovery.ts"
 import * as Request from "./Request.ts"
 import type { Gathered } from "./Response.ts"
 import * as ToolBatch from "./ToolBatch.ts"
@@ -40,14 +41,21 @@ export const run = (engine: Engine, live: Run, idle: () => boolean): Effect.Effe
     Effect.exit,
     Effect.flatMap((exit) => {
       if (Exit.isSuccess(exit) || engine.journal.lost !== undefined) return Effect.void
-      return Exit.hasInterrupts(exit)
-        ? Ending.interrupted(engine, live)
-        : Ending.close(engine, live, Ending.failed({ kind: "defect", message: describe(exit.cause) }))
+      return Exit.hasInterrupts(exit) ? Ending.interrupted(engine, live) : defect(engine, live, describe(exit.cause))
     }),
     Effect.andThen(Ending.settle(engine, live, idle)),
     // The journal is lost, and with it the right to say anything (L-R7): whoever opens the session next settles it.
     Effect.ignore
   )
+
+/** A defect ends the run, and the calls it leaves open are answered like those of a lost one. */
+const defect = (engine: Engine, live: Run, message: string): Effect.Effect<void, SessionError> => {
+  const end = Ending.failed({ kind: "defect", message })
+  return Effect.andThen(
+    Ending.close(engine, live, end),
+    Recovery.answerDefect(engine, live.state, closing(live) ?? end)
+  )
+}
 
 /** Brings the step that another process began to its end; nothing to do for a generation that starts here (L-R2). */
 const resume = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {

@@ -8,6 +8,7 @@ import { Context, Effect, Exit, Option, type Schema } from "effect"
 import { Prompt, Tool } from "effect/ai"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
+import type { EventCause } from "../domain/EventCause.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { GenerationState, OpenCall } from "../ledger/Projection.ts"
 import type { Closing } from "../boundary/Admission.ts"
@@ -70,12 +71,31 @@ export const modeOf = (engine: Engine, state: GenerationState, mode: Mode): Mode
  */
 export const reconcile = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, mode: Mode) {
   const entries = yield* begun(engine, state, mode)
+  entries.push(...(yield* cutCalls(engine, state, "process-loss")))
+  if (entries.length > 0) yield* engine.journal.commit(entries)
+})
+
+/** Started calls without an outcome: what they did is what can be established, and they are never run again (L-R1). */
+const cutCalls = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, cause: EventCause) {
+  const entries: Array<Entry> = []
   for (const call of openCalls(state)) {
     if (call.status._tag === "Started" || call.status._tag === "Admitted") {
-      entries.push(yield* interrupted(engine, state, call))
+      entries.push(yield* interrupted(engine, state, call, cause))
     }
   }
+  return entries
+})
+
+/**
+ * Answers the calls of a run that a defect ended, as those of a lost one are answered (L-T1, L-T2). Does nothing when none is open.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const answerDefect = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, end: Closing) {
+  const entries = yield* cutCalls(engine, state, end.cause)
   if (entries.length > 0) yield* engine.journal.commit(entries)
+  yield* answer(engine, state, notStartedBy(end), end.cause)
 })
 
 const openCalls = (state: GenerationState): ReadonlyArray<OpenCall> =>
@@ -107,8 +127,12 @@ const begun = Effect.fnUntraced(function* (engine: Engine, state: GenerationStat
 
 const doubt = { held: "process-lost", unknown: "process-lost", cause: "process-loss" } as const
 
-/** A started call without an outcome (L-R1): what it did is what can be established, and it is never run again. */
-const interrupted = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, call: OpenCall) {
+const interrupted = Effect.fnUntraced(function* (
+  engine: Engine,
+  state: GenerationState,
+  call: OpenCall,
+  cause: EventCause
+) {
   const { id, name, params, providerId } = call
   const asked = Effect.suspend(() => engine.reconciler({ id, providerId, name, params, request: state.request }))
   const answer = yield* Supervised.within(asked, engine.grace)
@@ -119,7 +143,7 @@ const interrupted = Effect.fnUntraced(function* (engine: Engine, state: Generati
   const entry: Entry = {
     type: "tool.interrupted",
     ...keys(state, state.request, call),
-    cause: "process-loss",
+    cause,
     effects: Option.isSome(verified) ? "verified" : harmless ? "none" : "unknown",
     ...(Option.isSome(verified) ? { result: verified.value } : undefined)
   }
@@ -139,24 +163,34 @@ export const endingOf = (state: GenerationState): Closing => {
 }
 
 /**
+ * Why the calls of a lost step were never launched: an accepted stop or cancel, as it would have been, else the loss (L-C10).
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const unlaunchedBy = (state: GenerationState): NotStarted =>
+  state.ending === undefined ? { _tag: "NotStarted", reason: "process-lost" } : notStartedBy(endingOf(state))
+
+/**
  * Answers the calls of a step that will not go on, so that the next request is valid (L-T2, L-R3): those never launched are not
  * started, and each call of the response has its result.
  *
  * @category operations
  * @since 0.1.0
  */
-export const answer = Effect.fnUntraced(function* (engine: Engine, state: GenerationState) {
+export const answer = Effect.fnUntraced(function* (
+  engine: Engine,
+  state: GenerationState,
+  status: NotStarted,
+  cause: EventCause
+) {
   const calls = openCalls(state)
   if (calls.length === 0) return
   const entries: Array<Entry> = []
   const parts = calls.map((call) => {
     if (call.status._tag !== "Requested") return ToolResult.ofOpen(call)
-    // An accepted stop or cancel is the reason, as it would have been (L-C10).
-    const end = endingOf(state)
-    const status: NotStarted =
-      state.ending === undefined ? { _tag: "NotStarted", reason: "process-lost" } : notStartedBy(end)
     const { reason } = status
-    entries.push({ type: "tool.not_started", ...keys(state, state.request, call), reason, cause: end.cause })
+    entries.push({ type: "tool.not_started", ...keys(state, state.request, call), reason, cause })
     return ToolResult.part(call, true, ToolResult.explain(status))
   })
   const message = Prompt.toolMessage({ content: parts })

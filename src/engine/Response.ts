@@ -156,7 +156,8 @@ export class Collector {
     const calls = [...this.#calls.values()]
     const made = Prompt.fromResponseParts(this.#parts).content[0]
     const sendable = made?.role === "assistant" ? made.content.filter(isSendable) : []
-    const content = interrupted ? sendable.filter(isEnded(sendable)) : sendable
+    const paired = sendable.filter(isAnswer(sendable))
+    const content = interrupted ? paired.filter(isEnded(paired)) : paired
     // Alone, reasoning is no message: no provider takes it back.
     const kept = content.some((part) => part.type !== "reasoning") ? content : []
     const usage = this.#finish?.usage
@@ -187,6 +188,16 @@ const storable = (part: Part): Part => {
 }
 
 const isSendable = (part: Prompt.AssistantMessagePart): boolean => part.type !== "text" || part.text.trim() !== ""
+
+/** A result of the provider's stands for one call of its own, made before it; any other would poison the conversation (L-T2). */
+const isAnswer =
+  (content: ReadonlyArray<Prompt.AssistantMessagePart>) =>
+  (part: Prompt.AssistantMessagePart, index: number): boolean =>
+    part.type !== "tool-result" ||
+    (content
+      .slice(0, index)
+      .some((each) => each.type === "tool-call" && each.providerExecuted && each.id === part.id) &&
+      !content.slice(0, index).some((each) => each.type === "tool-result" && each.id === part.id))
 
 /** In a cut response a call the provider runs itself may lack its result; such a call is dropped with it (L-T12). */
 const isEnded =

@@ -5,11 +5,11 @@
  *
  * @since 0.1.0
  */
-import { type Clock, type Context, Effect, Exit, Result } from "effect"
+import { type Clock, type Context, Effect, Exit, Result, Schema } from "effect"
 import type { Scheduler } from "effect"
 import { isTerminal, type SessionEvent } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
-import * as Input from "../domain/Input.ts"
+import type * as Input from "../domain/Input.ts"
 import type { Delivery } from "../domain/Receipt.ts"
 import { SessionError, type SessionErrorReason } from "../domain/SessionError.ts"
 import * as Codec from "./Codec.ts"
@@ -17,7 +17,7 @@ import * as Digest from "./Digest.ts"
 import * as Entry from "./Entry.ts"
 import { EventLog } from "./EventLog.ts"
 import { type GenerationState, Projection } from "./Projection.ts"
-import type { SessionStore, StoredEntry, StoreError, StoreErrorReason } from "./SessionStore.ts"
+import { type SessionStore, type StoredEntry, StoreError, type StoreErrorReason } from "./SessionStore.ts"
 import * as Snapshot from "./Snapshot.ts"
 
 /** Entries after which the next write carries a snapshot, so that opening folds no more than about this many. */
@@ -79,6 +79,7 @@ export class Journal {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   readonly #services: Context.Context<never>
   #queue: Array<Waiting> = []
+  #batch: Array<Waiting> = []
   #writing = false
   #position: number
   #snapshot: number
@@ -140,7 +141,7 @@ export class Journal {
     })
   }
 
-  /** The record of an identity that is being accepted: the runtime's own copy of the input (L-I2, L-I3). */
+  /** The record of an identity that is being accepted (L-I2, L-I3). */
   accepted(
     input: Input.Input,
     anchor: Ids.GenerationId | null,
@@ -148,8 +149,7 @@ export class Journal {
     delivery: Delivery
   ): Entry.InputRecord {
     const digest = this.stored === undefined ? undefined : { digest: Digest.ofInput(input) }
-    const own = Input.own(input)
-    return { record: "input", input: own, anchor, generation_id: generationId, delivery, time: this.now, ...digest }
+    return { record: "input", input, anchor, generation_id: generationId, delivery, time: this.now, ...digest }
   }
 
   /** Waits until everything handed in so far is written. */
@@ -232,6 +232,7 @@ export class Journal {
     return Effect.gen({ self: this }, function* () {
       while (this.#queue.length > 0) {
         const batch = this.#queue
+        this.#batch = batch
         this.#queue = []
         const failure = yield* this.#write(stored, batch)
         if (failure === undefined) continue
@@ -241,7 +242,20 @@ export class Journal {
         for (const waiting of batch) this.#settle(waiting, refusal)
       }
       this.#writing = false
-    })
+    }).pipe(
+      // Nothing is left waiting, whatever went wrong here.
+      Effect.catchCause((cause) =>
+        Effect.sync(() => {
+          const reason = { _tag: "StorageUnavailable", detail: `unconfirmed: ${String(cause)}` } as const
+          this.#lose(reason)
+          const refusal = Effect.fail(this.#error(reason))
+          for (const waiting of this.#batch.concat(this.#queue))
+            if (waiting.done === undefined) this.#settle(waiting, refusal)
+          this.#queue = []
+          this.#writing = false
+        })
+      )
+    )
   }
 
   #write(stored: Stored, batch: ReadonlyArray<Waiting>): Effect.Effect<Failure | undefined> {
@@ -269,13 +283,15 @@ export class Journal {
       const [first, ...rest] = encoded.success.entries
       if (first !== undefined) {
         const written = yield* Effect.exit(
-          stored.store.append({
-            sessionId: this.sessionId,
-            epoch: stored.epoch,
-            expected,
-            entries: [first, ...rest],
-            snapshot: encoded.success.snapshot
-          })
+          Effect.suspend(() =>
+            stored.store.append({
+              sessionId: this.sessionId,
+              epoch: stored.epoch,
+              expected,
+              entries: [first, ...rest],
+              snapshot: encoded.success.snapshot
+            })
+          )
         )
         const failure = Exit.isSuccess(written)
           ? undefined
@@ -300,20 +316,26 @@ export class Journal {
     position: number
   ): Effect.Effect<Failure | undefined> {
     const error = Exit.findErrorOption(written)
+    // A store without types may fail with anything: then nothing is known.
     const reason: StoreErrorReason =
-      error._tag === "Some" ? error.value.reason : { _tag: "Unconfirmed", detail: String(written.cause) }
+      error._tag === "Some" && isStoreError(error.value)
+        ? error.value.reason
+        : { _tag: "Unconfirmed", detail: String(written.cause) }
     if (reason._tag !== "Unconfirmed") {
       return Effect.succeed({ reason: toSessionReason(reason), certain: reason._tag === "Unavailable" })
     }
-    return Effect.map(Effect.exit(stored.store.position(this.sessionId)), (read): Failure | undefined => {
-      if (Exit.isFailure(read)) {
-        return { reason: { _tag: "StorageUnavailable", detail: `unconfirmed: ${reason.detail}` }, certain: false }
+    return Effect.map(
+      Effect.exit(Effect.suspend(() => stored.store.position(this.sessionId))),
+      (read): Failure | undefined => {
+        if (Exit.isFailure(read)) {
+          return { reason: { _tag: "StorageUnavailable", detail: `unconfirmed: ${reason.detail}` }, certain: false }
+        }
+        if (read.value.epoch !== stored.epoch) return { reason: { _tag: "OwnerLost" }, certain: false }
+        if (read.value.position === position) return undefined
+        const detail = `not written: ${reason.detail}`
+        return { reason: { _tag: "StorageUnavailable", detail }, certain: read.value.position === expected }
       }
-      if (read.value.epoch !== stored.epoch) return { reason: { _tag: "OwnerLost" }, certain: false }
-      if (read.value.position === position) return undefined
-      const detail = `not written: ${reason.detail}`
-      return { reason: { _tag: "StorageUnavailable", detail }, certain: read.value.position === expected }
-    })
+    )
   }
 
   #settle(waiting: Waiting, done: Effect.Effect<void, SessionError>): void {
@@ -376,3 +398,5 @@ export const toSessionReason = (reason: StoreErrorReason): SessionErrorReason =>
       return { _tag: "JournalTooNew", format: reason.format, supported: reason.supported }
   }
 }
+
+const isStoreError = Schema.is(StoreError)

@@ -306,7 +306,7 @@ const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode, cr
   yield* Recovery.reconcile(engine, lost, Recovery.modeOf(engine, lost, mode))
   if (!Recovery.goesOn(engine, lost, mode)) {
     Admission.close(admission, Recovery.endingOf(lost))
-    yield* Recovery.answer(engine, lost)
+    yield* Recovery.answer(engine, lost, Recovery.unlaunchedBy(lost), Recovery.endingOf(lost).cause)
     yield* Ending.settle(engine, run, () => projection.queue.length === 0 && projection.turns.length === 0)
     yield* journal.commit([{ type: "session.recovered", lost_generation_id: lost.id }])
     return undefined

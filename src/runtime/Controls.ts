@@ -11,6 +11,7 @@ import * as Supervised from "../boundary/Supervised.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type * as Receipt from "../domain/Receipt.ts"
 import * as ResumeCondition from "../domain/ResumeCondition.ts"
+import type { Limits } from "../domain/Limits.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import { ToolScope } from "../domain/ToolScope.ts"
 import * as Ending from "../engine/Ending.ts"
@@ -131,12 +132,25 @@ export interface PauseOptions {
   readonly scope?: ToolScope
 }
 
-const isPause = Schema.is(
+const isShape = Schema.is(
   Schema.Struct({
     until: Schema.optional(ResumeCondition.ResumeCondition),
     scope: Schema.optional(ToolScope)
   })
 )
+
+/** Looked at for hosts without types: conditions that are no conditions, or that never end. */
+const isPause = (options: PauseOptions, limits: Limits): boolean => {
+  try {
+    return (
+      JSON.stringify(options ?? {}).length <= limits.metadataBytes &&
+      isShape(options ?? {}) &&
+      (options?.scope?.tools.length ?? 0) <= limits.scopeNames
+    )
+  } catch {
+    return false
+  }
+}
 
 /**
  * Asks for a pause. It is in effect when no affected work runs and a checkpoint is saved (L-C2); pauses add up. A condition that
@@ -148,9 +162,13 @@ const isPause = Schema.is(
 export const pause = (core: Core, options: PauseOptions = {}): Effect.Effect<Receipt.ControlReceipt> =>
   Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
     if (core.closed) return Effect.succeed(refused("session-closed"))
-    const { scope, until = ResumeCondition.manual } = options
+    const { scope, until = ResumeCondition.manual } = options ?? {}
     const { journal, limits } = core.engine
-    if (!isPause(options) || !ResumeCondition.canHold(until) || core.projection.pauses.length >= limits.pauses) {
+    if (
+      !isPause(options, limits) ||
+      !ResumeCondition.canHold(until) ||
+      core.projection.pauses.length >= limits.pauses
+    ) {
       return Effect.succeed(refused("condition-unmet", { unmet: [until] }))
     }
     const nothing = { manual: false, signals: new Set<string>(), inputAccepted: false, now: journal.now }
@@ -161,8 +179,7 @@ export const pause = (core: Core, options: PauseOptions = {}): Effect.Effect<Rec
       ...(scope === undefined ? undefined : { scope })
     }
     const applied = () => {
-      for (const instant of ResumeCondition.instants(until)) core.at(instant, () => core.settlePauses())
-      core.settlePauses()
+      core.pausing.settle()
       // Whoever waits for an answer looks again, and may find that it is at rest.
       if (core.live !== undefined) Admission.ring(core.live.admission)
       core.engine.rested()
@@ -182,12 +199,13 @@ export const resume = (core: Core, signal?: string): Effect.Effect<Receipt.Contr
     if (core.closed) return Effect.succeed(refused("session-closed"))
     const { journal } = core.engine
     const { pauses } = core.projection
-    if (pauses.length === 0) return Effect.succeed(refused("condition-unmet", { unmet: [] }))
+    const unmet = () =>
+      refused("condition-unmet", { unmet: pauses.flatMap((each) => Gate.waitsFor(each, journal.now)) })
+    // What no pause waits for changes nothing, and is not kept (L-A6).
+    if (!pauses.some((each) => Gate.waitsForSignal(each, signal, journal.now))) return Effect.succeed(unmet())
     let answer: Receipt.ControlReceipt = accepted
     const applied = () => {
-      if (!core.settlePauses()) {
-        answer = refused("condition-unmet", { unmet: pauses.flatMap((each) => Gate.waitsFor(each, journal.now)) })
-      }
+      if (!core.pausing.settle()) answer = unmet()
     }
     const written = journal.commit([{ record: "resumed", signal: signal ?? null }], { refusable: true, applied })
     return answered(written, () => answer)
@@ -206,7 +224,7 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
   const run = core.live
   const busy = run !== undefined && run.phase._tag !== "Paused"
   const ready = Gate.ready(core.projection, run?.running.values() ?? [], busy).filter(
-    (each) => !saving.has(each.requested)
+    (each) => !saving.has(each.requested) && !core.pausing.isEnding(each)
   )
   if (ready.length === 0) return
   for (const each of ready) saving.add(each.requested)
@@ -227,7 +245,7 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
           grace
         )
   const take: Effect.Effect<void> = Effect.flatMap(save, (answer) => {
-    const still = ready.filter((each) => core.projection.pauses.includes(each))
+    const still = ready.filter((each) => core.projection.pauses.includes(each) && !core.pausing.isEnding(each))
     if (still.length === 0 || core.closed) return Effect.void
     // A pause without its checkpoint is not in effect: it is tried again for as long as the pause stands.
     if (answer._tag === "None" || Exit.isFailure(answer.value)) {

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, type Fiber, Result, Scope } from "effect"
 import type { Scheduler } from "effect"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
@@ -13,7 +13,6 @@ import { type GenerationReport, UnknownGeneration } from "../domain/Generation.t
 import * as Ids from "../domain/Ids.ts"
 import * as Input from "../domain/Input.ts"
 import type * as Receipt from "../domain/Receipt.ts"
-import { instants } from "../domain/ResumeCondition.ts"
 import { SessionError } from "../domain/SessionError.ts"
 import * as Coordinator from "../engine/Coordinator.ts"
 import * as Ending from "../engine/Ending.ts"
@@ -24,6 +23,7 @@ import type { Entry } from "../ledger/Entry.ts"
 import type * as Projection from "../ledger/Projection.ts"
 import * as Report from "../ledger/Report.ts"
 import { Awaiting } from "./Awaiting.ts"
+import { Pausing } from "./Pausing.ts"
 import { Reservations } from "./Reservations.ts"
 import * as Submission from "./Submission.ts"
 import { sleepUntil } from "./Timer.ts"
@@ -41,13 +41,13 @@ export class Core {
   readonly engine: Engine
   readonly scope: Scope.Scope
   readonly reservations: Reservations
+  readonly pausing: Pausing
   readonly #nonce: string
   readonly #awaiting: Awaiting
   #coordinator: Coordinator.Coordinator | undefined
   #run: Run | undefined
   #taken: Run | undefined
-  /** Pauses whose end is handed to the journal and not yet written. */
-  readonly #ending = new Set<Projection.PauseState>()
+  readonly #timers = new Set<Fiber.Fiber<unknown>>()
   #wakesAt = Number.POSITIVE_INFINITY
   #closed = false
   #over = false
@@ -59,6 +59,7 @@ export class Core {
     this.reservations = new Reservations(options.dispatcher, options.engine.journal.stored !== undefined, () =>
       this.wake()
     )
+    this.pausing = new Pausing(this)
     this.#awaiting = new Awaiting(options.dispatcher)
     this.#nonce = options.nonce
   }
@@ -105,26 +106,36 @@ export class Core {
   }
 
   /** Anchored delivery (L-A2 to L-A5): decided, admitted, queued and rung in one step. */
-  submitAnchored(input: Input.Input, generationId: Ids.GenerationId): Effect.Effect<Receipt.Receipt> {
-    return Effect.suspend(() => {
-      const settled = this.reservations.settled(input?.id)
+  submitAnchored(given: Input.Input, generationId: Ids.GenerationId): Effect.Effect<Receipt.Receipt> {
+    return Effect.suspend((): Effect.Effect<Receipt.Receipt> => {
+      const read = Input.read(given, this.engine.limits)
+      if (Result.isFailure(read)) return this.#unread(given, generationId, read.failure)
+      const input = read.success
+      const settled = this.reservations.settled(input.id)
       if (settled !== undefined) return Effect.andThen(settled, this.submitAnchored(input, generationId))
       const decision = Submission.anchored(this.view, input, generationId)
       if (decision._tag === "Join") return this.join(decision.run, input, generationId)
-      return this.answer(decision, input?.intent, generationId)
+      return this.answer(decision, input.intent, generationId)
     })
   }
 
   /** Ordinary delivery, by intent (L-F1, L-F2, L-F5). */
-  submit(input: Input.Input): Effect.Effect<Receipt.Receipt> {
-    return this.#submit(input, undefined)
+  submit(given: Input.Input): Effect.Effect<Receipt.Receipt> {
+    return Effect.suspend(() => {
+      const read = Input.read(given, this.engine.limits)
+      return Result.isFailure(read) ? this.#unread(given, null, read.failure) : this.#submit(read.success, undefined)
+    })
+  }
+
+  #unread(given: Input.Input, anchor: Ids.GenerationId | null, detail: string): Effect.Effect<Receipt.Receipt> {
+    return this.answer(Submission.unread(given, anchor, detail), undefined, anchor)
   }
 
   /** What starts a generation needs an admission of its own, and is decided again once it is made. */
   #submit(input: Input.Input, admission: Admission.Admission | undefined): Effect.Effect<Receipt.Receipt> {
     return Effect.suspend((): Effect.Effect<Receipt.Receipt> => {
-      const settled = this.reservations.settled(input?.id)
-      if (settled !== undefined) return Effect.andThen(settled, this.submit(input))
+      const settled = this.reservations.settled(input.id)
+      if (settled !== undefined) return Effect.andThen(settled, this.#submit(input, admission))
       const decision = Submission.ordinary(this.view, input)
       switch (decision._tag) {
         case "Join":
@@ -137,7 +148,7 @@ export class Core {
           return this.#accept(input, undefined)
         case "Known":
         case "Refuse":
-          return this.answer(decision, input?.intent, null)
+          return this.answer(decision, input.intent, null)
       }
     })
   }
@@ -191,7 +202,7 @@ export class Core {
         applied: () => {
           Admission.admit(run.admission, this.projection.input(input.id) ?? input)
           over()
-          this.settlePauses()
+          this.pausing.settle()
         },
         failed: over
       }
@@ -211,7 +222,7 @@ export class Core {
   await(id: Ids.GenerationId): Effect.Effect<GenerationReport, UnknownGeneration | SessionError> {
     return Effect.suspend((): Effect.Effect<GenerationReport, UnknownGeneration | SessionError> => {
       const generation = this.projection.generations.get(id)
-      if (generation === undefined) return Effect.fail(new UnknownGeneration({ generationId: id }))
+      if (generation === undefined) return Effect.fail(new UnknownGeneration({ generationId: String(id) }))
       if (generation.ended !== undefined) return this.#report(generation)
       if (this.engine.journal.lost !== undefined || this.#over) return Effect.fail(this.#error())
       return this.#awaiting.report(id)
@@ -241,17 +252,10 @@ export class Core {
   close(how: "cancel" | "detach"): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#closed = true
-      const run = this.live
-      const end = run && closing(run)
-      this.wake()
-      if (run === undefined || run.phase._tag === "Ending") return Effect.void
-      if (end !== undefined && end.outcome !== "stopped") return Effect.void
-      if (how === "detach") return this.#park(run)
-      this.interrupt()
-      return Ending.close(this.engine, run, Ending.sessionClosed, [
-        { type: "cancel.requested", generation_id: run.id, cause: "close" }
-      ])
+      // A start that is being written is known once it is folded, and is then ended like any other.
+      return Effect.ignore(this.engine.journal.flushed)
     }).pipe(
+      Effect.andThen(Effect.suspend(() => this.#closeLive(how))),
       Effect.andThen(Effect.suspend(() => this.#coordinator?.awaitIdle ?? Effect.void)),
       Effect.andThen(
         Effect.suspend(() => {
@@ -266,11 +270,26 @@ export class Core {
       Effect.andThen(
         Effect.sync(() => {
           this.#over = true
+          for (const timer of this.#timers) timer.interruptUnsafe()
           this.engine.journal.end("closed")
           this.#awaiting.fail(this.#error())
         })
       )
     )
+  }
+
+  #closeLive(how: "cancel" | "detach"): Effect.Effect<void, SessionError> {
+    const run = this.live
+    const end = run && closing(run)
+    this.wake()
+    if (run === undefined || run.phase._tag === "Ending") return Effect.void
+    if (end !== undefined && end.outcome !== "stopped") return Effect.void
+    // A session without a store has nobody to be handed to.
+    if (how === "detach" && this.engine.journal.stored !== undefined) return this.#park(run)
+    this.interrupt()
+    return Ending.close(this.engine, run, Ending.sessionClosed, [
+      { type: "cancel.requested", generation_id: run.id, cause: "close" }
+    ])
   }
 
   /** Parks at the next committed step; what outlasts the grace time is interrupted and made again by whoever resumes (L-C9). */
@@ -300,10 +319,7 @@ export class Core {
   ready(resumed: Run | undefined): void {
     this.#ready = true
     if (resumed !== undefined) this.#run = resumed
-    for (const pause of this.projection.pauses) {
-      for (const instant of instants(pause.until)) this.at(instant, () => this.settlePauses())
-    }
-    this.settlePauses()
+    this.pausing.settle()
     this.wake()
   }
 
@@ -317,31 +333,12 @@ export class Core {
     this.#coordinator?.interrupt()
   }
 
-  /** Ends the pauses whose conditions hold, and lets what they held back go on. Answers whether there was one. */
-  settlePauses(): boolean {
-    const ending = Gate.ending(this.projection, this.engine.journal.now).filter((each) => !this.#ending.has(each))
-    if (ending.length === 0) return false
-    for (const each of ending) this.#ending.add(each)
-    const entries = ending.map(Gate.ended)
-    const applied = () => {
-      for (const each of ending) this.#ending.delete(each)
-      const run = this.live
-      if (run !== undefined) Admission.ring(run.admission)
-      this.wake()
-    }
-    Effect.runForkWith(this.engine.services)(Effect.ignore(this.engine.journal.commit(entries, { applied })))
-    return true
-  }
-
-  /** Does something at an instant (milliseconds since the Unix epoch), unless the session has closed by then. */
-  at(instant: number, act: () => void): void {
-    const timer = Effect.andThen(
-      sleepUntil(instant),
-      Effect.sync(() => {
-        if (!this.#closed) act()
-      })
-    )
-    Effect.runForkWith(this.engine.services)(Effect.forkIn(timer, this.scope, { startImmediately: true }))
+  /** Does something at an instant (milliseconds since the Unix epoch), for as long as the session lives. */
+  later(instant: number, act: Effect.Effect<void>): Fiber.Fiber<unknown> {
+    const timer = Effect.runForkWith(this.engine.services)(Effect.andThen(sleepUntil(instant), act))
+    this.#timers.add(timer)
+    timer.addObserver(() => this.#timers.delete(timer))
+    return timer
   }
 
   #error(): SessionError {
@@ -377,7 +374,7 @@ export class Core {
         applied: () => {
           release()
           if (admission !== undefined) this.#adopt(admission)
-          this.settlePauses()
+          this.pausing.settle()
           this.wake()
         },
         failed: release
@@ -424,10 +421,11 @@ export class Core {
     if (inbox._tag === "Later") {
       if (inbox.instant < this.#wakesAt) {
         this.#wakesAt = inbox.instant
-        this.at(inbox.instant, () => {
+        const act = Effect.sync(() => {
           this.#wakesAt = Number.POSITIVE_INFINITY
           this.wake()
         })
+        this.later(inbox.instant, act)
       }
       return "later"
     }

@@ -10,7 +10,7 @@ import * as Admission from "../boundary/Admission.ts"
 import type { SessionEvent } from "../domain/Event.ts"
 import type { ActiveGeneration, GenerationReport, SessionStatus, UnknownGeneration } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
-import type * as Input from "../domain/Input.ts"
+import * as Input from "../domain/Input.ts"
 import type * as Receipt from "../domain/Receipt.ts"
 import { SessionError } from "../domain/SessionError.ts"
 import { establishNothing } from "../engine/ToolReconciler.ts"
@@ -111,12 +111,12 @@ export const make = (core: Core): Session => {
     awaitIdle: core.awaitIdle,
     receipt: (id) => Effect.sync(() => Option.fromUndefinedOr(projection.receipt(id))),
     input: (id) => Effect.sync(() => Option.fromUndefinedOr(projection.inputs.get(id)?.status)),
-    queued: Effect.sync(() => [...projection.turns, ...projection.queue].flatMap((id) => projection.input(id) ?? [])),
+    queued: Effect.sync(() => ownInputs(projection, [...projection.turns, ...projection.queue])),
     held: Effect.sync(() => {
       const found: Array<HeldInput> = []
       for (const { input, status } of projection.inputs.values()) {
         if (input === undefined) continue
-        if (status._tag === "Held" || status._tag === "Unknown") found.push({ input, status })
+        if (status._tag === "Held" || status._tag === "Unknown") found.push({ input: Input.own(input), status })
       }
       return found
     }),
@@ -144,6 +144,13 @@ export const make = (core: Core): Session => {
     })
   }
 }
+
+/** Copies: what a host does with them changes nothing here. */
+const ownInputs = (projection: Core["projection"], ids: ReadonlyArray<Ids.InputId>): ReadonlyArray<Input.Input> =>
+  ids.flatMap((id) => {
+    const found = projection.input(id)
+    return found === undefined ? [] : [Input.own(found)]
+  })
 
 type Run = NonNullable<Core["live"]>
 

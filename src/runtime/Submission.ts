@@ -57,8 +57,13 @@ const refuse = (
 })
 
 /** The id a caller gave, or `""` where it gave none that could be said back. */
-const idOf = (input: unknown): string =>
-  typeof input === "object" && input !== null && "id" in input && typeof input.id === "string" ? input.id : ""
+const idOf = (input: unknown): string => {
+  try {
+    return typeof input === "object" && input !== null && "id" in input && typeof input.id === "string" ? input.id : ""
+  } catch {
+    return ""
+  }
+}
 
 /** Shape, then identity: what every submission meets first (L-I1). */
 const known = (view: View, input: Input.Input, anchor: Ids.GenerationId | null): Decision | undefined => {
@@ -163,6 +168,15 @@ export const ordinary = (view: View, input: Input.Input): Decision => {
       return full(view, input, null) ?? { _tag: "Enqueue" }
   }
 }
+
+/**
+ * The refusal of what is no input, with what is wrong.
+ *
+ * @category decisions
+ * @since 0.1.0
+ */
+export const unread = (given: unknown, anchor: Ids.GenerationId | null, detail: string): Decision =>
+  refuse(idOf(given), Ids.isId(anchor) ? anchor : null, "invalid-input", { detail })
 
 /**
  * The refusal of an admission that was not written. `unconfirmed` means that it may have been: submitting the same input again

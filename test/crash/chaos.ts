@@ -181,8 +181,8 @@ export const live = (session: Session.Session, config: Config) =>
       caller(session, config, "a"),
       caller(session, config, "b")
     ]
-    yield* Effect.raceFirst(
-      Effect.all(callers, { concurrency: "unbounded", discard: true }),
-      Effect.sleep(config.lifetime)
-    )
+    yield* Effect.timeoutOrElse(Effect.all(callers, { concurrency: "unbounded", discard: true }), {
+      duration: config.lifetime,
+      orElse: () => Effect.void
+    })
   })

@@ -59,6 +59,8 @@ const run = (config: Config) =>
   })
 
 flushCompileCache()
+// Nobody may be left to end it.
+setTimeout(() => process.exit(1), 60_000).unref()
 writeSync(2, signs.ready)
 const config = JSON.parse(readFileSync(0, "utf8")) as Config
 await Effect.runPromise(Effect.scoped(run(config)))

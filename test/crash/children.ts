@@ -15,11 +15,10 @@ export interface Outcome {
   readonly complaint: string
 }
 
-/** So many milliseconds after it was told what to do, or after it has opened its session. */
-export interface Kill {
-  readonly from: "told" | "opened"
-  readonly after: number
-}
+/** So many milliseconds after it was told what to do, or has opened its session, or has written its `nth` commit. */
+export type Kill =
+  | { readonly from: "told" | "opened"; readonly after: number }
+  | { readonly from: "commit"; readonly nth: number; readonly after: number }
 
 export interface Children {
   /** Runs one life, to be killed or left alone. */
@@ -37,6 +36,7 @@ interface Started {
   /** Everything is loaded, and it waits to be told. */
   readonly ready: Promise<void>
   readonly opened: Promise<void>
+  readonly committed: (nth: number) => Promise<void>
   readonly complaint: () => string
 }
 
@@ -48,17 +48,24 @@ const start = (output: string): Started => {
     })
   )
   let complaint = ""
-  const heard = (what: string) =>
+  const heard = (test: () => boolean) =>
     new Promise<void>((resolve) => {
       process.once("close", () => resolve())
       process.stderr?.on("data", () => {
-        if (complaint.includes(what)) resolve()
+        if (test()) resolve()
       })
     })
   process.stderr?.on("data", (chunk: Buffer) => void (complaint += chunk.toString()))
   // Killed before it has read what it is to do.
   process.stdin?.on("error", () => {})
-  return { process, output, ready: heard(signs.ready), opened: heard(signs.opened), complaint: () => complaint }
+  return {
+    process,
+    output,
+    ready: heard(() => complaint.includes(signs.ready)),
+    opened: heard(() => complaint.includes(signs.opened)),
+    committed: (nth) => heard(() => complaint.split(signs.commit).length > nth),
+    complaint: () => Object.values(signs).reduce((text, sign) => text.replaceAll(sign, ""), complaint)
+  }
 }
 
 const ended = ({ process }: Started): Effect.Effect<void> =>
@@ -113,6 +120,7 @@ export const make: Effect.Effect<Children, never, Scope.Scope> = Effect.gen(func
         yield* Effect.promise(() => mine.ready)
         mine.process.stdin?.end(JSON.stringify(config))
         if (kill?.from === "opened") yield* Effect.promise(() => mine.opened)
+        if (kill?.from === "commit") yield* Effect.promise(() => mine.committed(kill.nth))
         const timer = setTimeout(() => mine.process.kill("SIGKILL"), kill?.after ?? patience)
         yield* ended(mine)
         clearTimeout(timer)

@@ -1,9 +1,10 @@
 /** Moments at which a process kills itself: nothing of it runs after the one that is named. */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { SqlClient, type SqlConnection } from "effect/sql"
+import { writeSync } from "node:fs"
 import { SessionStore, SqlSessionStore } from "../../src/index.ts"
 import { bodies } from "../support/stores.ts"
-import { client, type Config, say, type Side } from "./world.ts"
+import { client, type Config, say, type Side, signs } from "./world.ts"
 
 const kindsOf = (commit: SessionStore.Append): ReadonlyArray<string> =>
   bodies(commit).map((body) => String(body["type"] ?? body["record"]))
@@ -56,6 +57,7 @@ export const guard = ({ failpoint, place }: Config): Effect.Effect<Guarded, neve
               Effect.sync(() => {
                 if (here) die("after", kinds)
                 say({ line: "commit", kinds })
+                writeSync(2, signs.commit)
               })
             )
           })

@@ -16,7 +16,7 @@ export interface Plan {
   readonly hosted: boolean
   /** Only at these kinds. */
   readonly only?: ReadonlyArray<string>
-  readonly progress?: (text: string) => void
+  readonly progress?: (where: string) => void
 }
 
 export interface Table {
@@ -107,7 +107,7 @@ const everywhere = (
               for (const lie of yield* judge(one, mode, 1)) lies.push(`${name}: ${lie}`)
             })
           )
-          plan.progress?.(`${name} (${kills})`)
+          plan.progress?.(name)
         }
       }
     }

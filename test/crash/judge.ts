@@ -227,8 +227,12 @@ const lossLies = (
   const resumed = events.some(
     (event) => event.type === "generation.resumed" && event.generation_id === lost && event.sequence > before.length
   )
-  const count = (type: Event.SessionEvent["type"]) => before.filter((event) => event.type === type).length
-  const isResting = count("pause.effective") > count("pause.ended")
+  const resting = new Set<number>()
+  for (const event of before) {
+    if (event.type === "pause.effective" && event.scope === undefined) resting.add(event.requested)
+    if (event.type === "pause.ended") resting.delete(event.requested)
+  }
+  const isResting = resting.size > 0
   if (mode === "settle" && !isParked && !isResting && resumed) bad.push(`L-R2 ${lost} was settled and resumed`)
   if (ending && resumed) bad.push(`L-C10 ${lost} was resumed past its end`)
   // Without what started it there is nothing to go on with.

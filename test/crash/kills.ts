@@ -46,7 +46,7 @@ const session = (campaign: Campaign, nth: number, tally: Tally) =>
     let mine = 0
     for (let life = 1; mine < target && tally.kills < kills && life <= 2 * maxKillsOfOne; life++) {
       const mode: Mode = life % 2 === 0 ? "settle" : "resume"
-      const lifetime = 50 + random() * 350
+      const lifetime = 100 + random() * 500
       const config: Config = {
         place,
         session: one.session,
@@ -58,12 +58,17 @@ const session = (campaign: Campaign, nth: number, tally: Tally) =>
         folder,
         hosted,
         concurrency,
-        lifetime,
+        lifetime: lifetime + 20,
         failpoint: undefined,
         again: unanswered(one.lines)
       }
+      const dice = random()
       const kill: Kill =
-        random() < 0.2 ? { from: "told", after: random() * 250 } : { from: "opened", after: random() * (lifetime + 20) }
+        dice < 0.15
+          ? { from: "told", after: random() * 250 }
+          : dice < 0.5
+            ? { from: "opened", after: random() * lifetime }
+            : { from: "commit", nth: 1 + Math.floor(random() * 60), after: random() * 3 }
       const outcome = yield* children.live(config, kill)
       one.lines.push(...outcome.lines)
       const name = `${dialect} session ${nth} (${hosted ? "host's context, " : ""}concurrency ${concurrency}) life ${life} ${mode}`

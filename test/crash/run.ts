@@ -71,7 +71,11 @@ const tell = (name: string, { kills, kinds, lies, names }: Failpoints.Table) => 
 const failpoints = (ground: Ground) =>
   Effect.gen(function* () {
     const sides = ["before", "inside", "after"] as const
-    const plan = { ...ground, sides, modes: "both" as const, hosted: false }
+    let count = 0
+    const progress = (where: string) => {
+      if (++count % 20 === 0) say(`${count} kills at failpoints of ${ground.dialect}, the last ${where}`)
+    }
+    const plan = { ...ground, sides, modes: "both" as const, hosted: false, progress }
     const name = `${ground.dialect} failpoints`
     tell(name, yield* Failpoints.run(plan))
     if (ground.dialect === "pg") return

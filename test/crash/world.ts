@@ -92,8 +92,8 @@ export type Line =
   | { readonly line: "dies"; readonly side: Side; readonly kinds: ReadonlyArray<string> }
   | { readonly line: "wrong"; readonly what: string }
 
-/** What a process says on its standard error: that it waits to be told what to do, and that its session is open. */
-export const signs = { ready: "ready\n", opened: "opened\n" }
+/** What a process says on its standard error: that it waits to be told, that its session is open, and each commit. */
+export const signs = { ready: "<ready>", opened: "<opened>", commit: "<commit>" }
 
 /** Written at once, past every buffer of this process. */
 export const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`)

@@ -42,6 +42,22 @@ const explored: ReadonlyArray<Explored> = [
     options: sampled
   },
   {
+    law: "L-A7 L-C10 L-E2 a session kept in a store, with its writes under way",
+    shape: { name: "kept", actions: ["steer", "cancel", "stop", "pause", "resume"], responses: one, kept: true },
+    options: sampled
+  },
+  {
+    law: "L-A7 L-T13 a call that waits for a decision in a session kept in a store",
+    shape: {
+      name: "kept approval",
+      actions: ["allow", "deny", "steer", "cancel"],
+      responses: one,
+      asks: "edit",
+      kept: true
+    },
+    options: sampled
+  },
+  {
     law: "L-T4 L-T5 L-T7 a wave of three, two at once",
     shape: {
       name: "wave",

@@ -221,7 +221,13 @@ describe("Projection: generations", () => {
   })
 
   it("the report's text is the last message without calls, also when calls came with a later one", () => {
-    const { projection } = fold(...begun, message(1, "an answer"), message(2, "I will edit"), { ...asked, request: 2 }, finished(gen))
+    const { projection } = fold(
+      ...begun,
+      message(1, "an answer"),
+      message(2, "I will edit"),
+      { ...asked, request: 2 },
+      finished(gen)
+    )
     assert.strictEqual(projection.generations.get(gen)?.text, "an answer")
   })
 

@@ -1,5 +1,5 @@
 /** A generation with tools, as a scenario for `Interleavings`: what may happen to it, and everything that must hold afterwards. */
-import { Context, Effect, Exit, Fiber, type Layer, Schedule, Scope, Stream } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Schedule, Scope, Stream } from "effect"
 import { AiError, type LanguageModel, type Prompt } from "effect/ai"
 import {
   Agent,
@@ -11,6 +11,7 @@ import {
   Input,
   type Receipt,
   ResumeCondition,
+  SessionStore,
   type Session,
   ToolPolicy,
   ToolScope
@@ -77,6 +78,8 @@ export type Action =
 
 export interface Shape {
   readonly name: string
+  /** The session is kept in a store whose writes take several steps. */
+  readonly kept?: boolean
   readonly actions: ReadonlyArray<Action>
   /** The tools of each response before the answer. Default: twice `look` and `edit`. */
   readonly responses?: ReadonlyArray<ReadonlyArray<string>>
@@ -343,12 +346,26 @@ const unblock = (open: Session.Session): Effect.Effect<void> =>
     }
   })
 
+/** A store that is empty for every schedule, and between whose writes others may run. */
+const keeping = Layer.effect(
+  SessionStore.SessionStore,
+  Effect.map(SessionStore.SessionStore, (store) => ({
+    ...store,
+    claim: (id: Ids.SessionId, agent: string) => Effect.andThen(store.forget(id), store.claim(id, agent)),
+    append: (commit: SessionStore.Append) =>
+      Effect.andThen(Effect.yieldNow, Effect.andThen(store.append(commit), Effect.yieldNow))
+  }))
+).pipe(Layer.provide(SessionStore.layerMemory))
+
+const runtimeOf = (shape: Shape): Layer.Layer<AgentRuntime.AgentRuntime> =>
+  shape.kept === true ? Layer.provide(AgentRuntime.layer, keeping) : AgentRuntime.layerMemory
+
 /** Explores a shape; the result's own report says how many schedules and from which seed. */
 export const explore = (shape: Shape, options: Interleavings.Options): Effect.Effect<Interleavings.Result> =>
   Effect.gen(function* () {
     const model = yield* ScriptedModel.make(script(shape), { direct: true })
     return yield* Interleavings.explore(scenario(shape, model), options).pipe(
-      Effect.provide([AgentRuntime.layerMemory, handlers, model.layer])
+      Effect.provide([runtimeOf(shape), handlers, model.layer])
     )
   })
 
@@ -357,6 +374,6 @@ export const replay = (shape: Shape, json: string, show: (rest: Rest) => void): 
   Effect.gen(function* () {
     const model = yield* ScriptedModel.make(script(shape), { direct: true })
     return yield* Interleavings.replay(scenario(shape, model, show), json).pipe(
-      Effect.provide([AgentRuntime.layerMemory, handlers, model.layer])
+      Effect.provide([runtimeOf(shape), handlers, model.layer])
     )
   })

@@ -1,0 +1,66 @@
+/**
+ * What ends a session's pauses: every change of their facts, and the clock at the nearest instant one of them waits for (L-C3).
+ *
+ * @since 0.1.0
+ */
+import { Effect, type Fiber } from "effect"
+import * as Admission from "../boundary/Admission.ts"
+import { instants } from "../domain/ResumeCondition.ts"
+import * as Gate from "../engine/Gate.ts"
+import type { PauseState } from "../ledger/Projection.ts"
+import type { Core } from "./Core.ts"
+
+/** @category models @since 0.1.0 */
+export class Pausing {
+  readonly #core: Core
+  /** Pauses whose end is handed to the journal and not yet written. */
+  readonly #ending = new Set<PauseState>()
+  #alarm: { readonly instant: number; readonly fiber: Fiber.Fiber<unknown> } | undefined
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  /** Whether the pause's end is handed to the journal. */
+  isEnding(pause: PauseState): boolean {
+    return this.#ending.has(pause)
+  }
+
+  /** Ends the pauses whose conditions hold, and lets what they held back go on. Answers whether there was one. */
+  settle(): boolean {
+    const { engine, projection } = this.#core
+    if (projection.pauses.length === 0) return false
+    this.#setAlarm()
+    const ending = Gate.ending(projection, engine.journal.now).filter((each) => !this.#ending.has(each))
+    if (ending.length === 0) return false
+    for (const each of ending) this.#ending.add(each)
+    const over = () => {
+      for (const each of ending) this.#ending.delete(each)
+    }
+    const applied = () => {
+      over()
+      const run = this.#core.live
+      if (run !== undefined) Admission.ring(run.admission)
+      this.#core.wake()
+    }
+    const written = engine.journal.commit(ending.map(Gate.ended), { applied, failed: over })
+    Effect.runForkWith(engine.services)(Effect.ignore(written))
+    return true
+  }
+
+  /** One timer a session, for the nearest instant that is still to come. */
+  #setAlarm(): void {
+    const { engine, projection } = this.#core
+    const { now } = engine.journal
+    const nearest = Math.min(...projection.pauses.flatMap(({ until }) => instants(until)).filter((each) => each > now))
+    if (nearest === this.#alarm?.instant) return
+    this.#alarm?.fiber.interruptUnsafe()
+    this.#alarm = undefined
+    if (!Number.isFinite(nearest)) return
+    const act = Effect.sync(() => {
+      this.#alarm = undefined
+      if (!this.#core.closed) this.settle()
+    })
+    this.#alarm = { instant: nearest, fiber: this.#core.later(nearest, act) }
+  }
+}
