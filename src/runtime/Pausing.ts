@@ -6,18 +6,32 @@
 import { Effect, type Fiber } from "effect"
 import * as Admission from "../boundary/Admission.ts"
 import { instants } from "../domain/ResumeCondition.ts"
+import type { Engine, Run } from "../engine/Engine.ts"
 import * as Gate from "../engine/Gate.ts"
 import type { PauseState } from "../ledger/Projection.ts"
-import type { Core } from "./Core.ts"
+
+/**
+ * The session whose pauses these are.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Paused {
+  readonly engine: Engine
+  readonly live: Run | undefined
+  readonly closed: boolean
+  readonly wake: () => void
+  readonly later: (instant: number, act: Effect.Effect<void>) => Fiber.Fiber<unknown>
+}
 
 /** @category models @since 0.1.0 */
 export class Pausing {
-  readonly #core: Core
+  readonly #core: Paused
   /** Pauses whose end is handed to the journal and not yet written. */
   readonly #ending = new Set<PauseState>()
   #alarm: { readonly instant: number; readonly fiber: Fiber.Fiber<unknown> } | undefined
 
-  constructor(core: Core) {
+  constructor(core: Paused) {
     this.#core = core
   }
 
@@ -28,7 +42,8 @@ export class Pausing {
 
   /** Ends the pauses whose conditions hold, and lets what they held back go on. Answers whether there was one. */
   settle(): boolean {
-    const { engine, projection } = this.#core
+    const { engine } = this.#core
+    const { projection } = engine.journal
     if (projection.pauses.length === 0) return false
     this.#setAlarm()
     const ending = Gate.ending(projection, engine.journal.now).filter((each) => !this.#ending.has(each))
@@ -50,8 +65,7 @@ export class Pausing {
 
   /** One timer a session, for the nearest instant that is still to come. */
   #setAlarm(): void {
-    const { engine, projection } = this.#core
-    const { now } = engine.journal
+    const { now, projection } = this.#core.engine.journal
     const nearest = Math.min(...projection.pauses.flatMap(({ until }) => instants(until)).filter((each) => each > now))
     if (nearest === this.#alarm?.instant) return
     this.#alarm?.fiber.interruptUnsafe()

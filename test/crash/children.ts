@@ -50,6 +50,7 @@ const start = (output: string): Started => {
   let complaint = ""
   const heard = (test: () => boolean) =>
     new Promise<void>((resolve) => {
+      if (process.exitCode !== null || process.signalCode !== null) return resolve()
       process.once("close", () => resolve())
       process.stderr?.on("data", () => {
         if (test()) resolve()

@@ -7,6 +7,7 @@ import { root } from "../support/sources.ts"
 import * as Approval from "../../examples/approval.ts"
 import * as CancelWithReconciliation from "../../examples/cancel-with-reconciliation.ts"
 import * as CollectFromThree from "../../examples/collect-from-three.ts"
+import * as DurableRestart from "../../examples/durable-restart.ts"
 import * as HeldAndResent from "../../examples/held-and-resent.ts"
 import * as InterruptedWrite from "../../examples/interrupted-write.ts"
 import * as LateSteering from "../../examples/late-steering.ts"
@@ -15,6 +16,7 @@ import * as PauseUntilSignal from "../../examples/pause-until-signal.ts"
 import * as QuickStart from "../../examples/quick-start.ts"
 import * as ScopedCorrection from "../../examples/scoped-correction.ts"
 import * as SequentialBoundary from "../../examples/sequential-boundary.ts"
+import * as TwoOwners from "../../examples/two-owners.ts"
 
 /** What a program prints, line by line. A promise that is not kept rejects. */
 const printed = async (program: Effect.Effect<void, unknown>): Promise<ReadonlyArray<string>> => {
@@ -124,6 +126,22 @@ const shown: Readonly<Record<string, readonly [Effect.Effect<void, unknown>, Rea
       'resume   by hand: {"accepted":false,"reason":"condition-unmet",' +
         '"unmet":[{"_tag":"Signal","name":"review-done"}]}',
       'resume   with the signal: {"accepted":true}'
+    ]
+  ],
+  "durable-restart.ts": [
+    DurableRestart.program,
+    [
+      "the process is lost",
+      "receipt  [bergen] held (process-lost)",
+      "receipt  [back] applied, first carried by request 1"
+    ]
+  ],
+  "two-owners.ts": [
+    TwoOwners.program,
+    [
+      "the newer owner finds the run failed",
+      "receipt  [bergen] refused (storage-unavailable)",
+      "Session trip: another owner has opened this session; this one has stopped and changed nothing since"
     ]
   ],
   "quick-start.ts": [
