@@ -284,13 +284,15 @@ export class Journal {
       if (first !== undefined) {
         const written = yield* Effect.exit(
           Effect.suspend(() =>
-            stored.store.append({
-              sessionId: this.sessionId,
-              epoch: stored.epoch,
-              expected,
-              entries: [first, ...rest],
-              snapshot: encoded.success.snapshot
-            })
+            asEffect(
+              stored.store.append({
+                sessionId: this.sessionId,
+                epoch: stored.epoch,
+                expected,
+                entries: [first, ...rest],
+                snapshot: encoded.success.snapshot
+              })
+            )
           )
         )
         const failure = Exit.isSuccess(written)
@@ -325,7 +327,7 @@ export class Journal {
       return Effect.succeed({ reason: toSessionReason(reason), certain: reason._tag === "Unavailable" })
     }
     return Effect.map(
-      Effect.exit(Effect.suspend(() => stored.store.position(this.sessionId))),
+      Effect.exit(Effect.suspend(() => asEffect(stored.store.position(this.sessionId)))),
       (read): Failure | undefined => {
         if (Exit.isFailure(read)) {
           return { reason: { _tag: "StorageUnavailable", detail: `unconfirmed: ${reason.detail}` }, certain: false }
@@ -400,3 +402,7 @@ export const toSessionReason = (reason: StoreErrorReason): SessionErrorReason =>
 }
 
 const isStoreError = Schema.is(StoreError)
+
+/** A store without types may answer anything; what is no effect would end the fiber that runs it. */
+const asEffect = <A, E>(answer: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.isEffect(answer) ? answer : Effect.die(new TypeError("the store answered with no effect"))
