@@ -43,12 +43,12 @@ const named = (options: Pick<Failpoints.Plan, "hosted"> & { readonly only?: Read
   })
 
 layer(Layer.effect(Nursery, Children.make), { excludeTestServices: true })("a process is killed", (it) => {
-  it.effect(`L-R1 at any moment, over SQLite (seed ${seed})`, () => randomly("sqlite", inFile, 30), 120_000)
-  it.effect("L-R2 right before and right after each thing that it journals", () => named({ hosted: false }), 180_000)
+  it.effect(`L-R1 at any moment, over SQLite (seed ${seed})`, () => randomly("sqlite", inFile, 30), 300_000)
+  it.effect("L-R2 right before and right after each thing that it journals", () => named({ hosted: false }), 300_000)
   it.effect(
     "L-B3 around each write into a context of the host's",
     () => named({ hosted: true, only: ["write-begun", "context", "input.delivered", "steering.applied"] }),
-    60_000
+    300_000
   )
   it.effect(
     "L-R1 while it recovers what another killed process has left",
@@ -68,7 +68,7 @@ layer(Layer.effect(Nursery, Children.make), { excludeTestServices: true })("a pr
         assert.strictEqual(lies.join("\n"), "")
         assert.sameMembers([...kinds], only)
       }),
-    60_000
+    300_000
   )
 })
 
@@ -81,7 +81,7 @@ describe.skipIf(Postgres.programs === undefined)("over PostgreSQL, where it is i
           const { port } = yield* Postgres.start
           yield* randomly("pg", () => ({ dialect: "pg", where: String(port) }), 10)
         }).pipe(Effect.scoped),
-      120_000
+      300_000
     )
   })
 })
