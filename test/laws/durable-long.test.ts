@@ -85,10 +85,7 @@ describe("L-R2 opening a long session", () => {
           const runtime = yield* AgentRuntime.AgentRuntime
           const session = yield* runtime
             .open(agent, { id: Stores.sessionId, recovery: "resume" })
-            .pipe(
-              Effect.provide(model.layer),
-              Effect.provide(toolkit.toLayer({ guarded: () => Effect.succeed("did") }))
-            )
+            .pipe(Effect.provide([model.layer, toolkit.toLayer({ guarded: () => Effect.succeed("did") })]))
           return session
         }).pipe((scene) => Stores.over(service, Effect.orDie(scene)))
       const script: ScriptedModel.Script = ({ index }) =>

@@ -12,7 +12,7 @@ import * as Scenarios from "../support/scenarios.ts"
 
 const seed = 1
 /** Of each kind of pair every so manieth point, so that there are no more than this. */
-const sampled: Interleavings.Options = { pairs: 900, random: 2000 }
+const sampled: Interleavings.Options = { pairs: 500, random: 1000 }
 /** Every pair of two actions, two preemptions, or one of each. */
 const exhaustive: Interleavings.Options = { pairs: Number.MAX_SAFE_INTEGER, random: 3000 }
 

@@ -203,9 +203,10 @@ const rest = (h: Stores.Process) =>
       yield* Stores.settle
     }
     const status = yield* h.session.status
-    if (idle.pollUnsafe() === undefined)
-      yield* Effect.die(new Error(`it does not come to rest: ${JSON.stringify(status)}`))
-    yield* Effect.orDie(Fiber.join(idle))
+    if (idle.pollUnsafe() === undefined) {
+      return yield* Effect.die(new Error(`it does not come to rest: ${JSON.stringify(status)}`))
+    }
+    return yield* Effect.orDie(Fiber.join(idle))
   })
 
 const endOf = (events: ReadonlyArray<Event.SessionEvent>, id: string) =>

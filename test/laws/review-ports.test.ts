@@ -273,7 +273,7 @@ describe("L-R7 a store that does what its type forbids", () => {
         throw new Error("the pool is closed")
       }
     ],
-    ["fails with something else", () => Effect.fail(new Error("x")) as unknown as Written],
+    ["fails with something else", () => Effect.fail("x") as unknown as Written],
     ["dies", () => Effect.die(new Error("x"))]
   ]
   const kinds: ReadonlyArray<Event.SessionEvent["type"]> = ["request.started", "generation.finished"]
