@@ -25,6 +25,18 @@ import * as Supervised from "./Supervised.ts"
 export type Item = readonly [Input.Input, ...Array<Input.Input>]
 
 /**
+ * Inputs as items: collects are written together or not at all, and before the others, each of which is one of its own (L-F3).
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const itemsOf = (inputs: ReadonlyArray<Input.Input>): ReadonlyArray<Item> => {
+  const [head, ...rest] = inputs.filter(({ intent }) => intent === "collect")
+  const others = inputs.filter(({ intent }) => intent !== "collect").map((input): Item => [input])
+  return head === undefined ? others : [[head, ...rest], ...others]
+}
+
+/**
  * What came of a write. `Interrupted` and `Failed` mean that the generation goes no further; the receipts are settled.
  *
  * @category models

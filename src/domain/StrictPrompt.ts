@@ -30,26 +30,7 @@ import type { Prompt } from "effect/ai"
  * @category models
  * @since 0.1.0
  */
-export const Rule: Schema.Literals<
-  readonly [
-    "no-user",
-    "system-not-first",
-    "first-not-user",
-    "last-is-assistant",
-    "blank-message",
-    "blank-text",
-    "reasoning-only",
-    "duplicate-call",
-    "call-without-result",
-    "result-without-call",
-    "duplicate-result",
-    "result-order",
-    "result-name",
-    "tool-not-after-call",
-    "empty-tool-message",
-    "not-json"
-  ]
-> = Schema.Literals([
+export const Rule = Schema.Literals([
   "no-user",
   "system-not-first",
   "first-not-user",

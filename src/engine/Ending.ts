@@ -83,6 +83,19 @@ export const close = (
   return engine.journal.commit([...entries, ...held], handed)
 }
 
+/**
+ * Ends the generation as failed of this.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const fail = (
+  engine: Engine,
+  run: Run,
+  kind: GenerationError["kind"],
+  message: string
+): Effect.Effect<void, SessionError> => close(engine, run, failed({ kind, message }))
+
 /** A steer held for the budget is held by the budget, however the generation ends (L-C8). */
 const heldCause = (end: Closing): EventCause => (end.held === "budget-exhausted" ? "budget" : end.cause)
 
@@ -125,13 +138,11 @@ export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idl
   Admission.close(run.admission, end)
   if (end.parks === true) {
     const { initialInputIds, request } = run.state
-    const [initial] = initialInputIds
-    if (initial === undefined) return
     return yield* journal.commit([
       {
         type: "generation.parked",
         generation_id: run.id,
-        initial_input_id: initial,
+        initial_input_id: initialInputIds[0],
         input_ids: initialInputIds,
         request
       }

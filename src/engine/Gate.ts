@@ -31,7 +31,7 @@ export const onTool = (projection: Projection, tool: string): "go" | "wait" | "w
  * @since 0.1.0
  */
 export const isPaused = (projection: Projection): boolean =>
-  projection.pauses.length > 0 && projection.pauses.some((pause) => pause.scope === undefined)
+  projection.pauses.some((pause) => pause.scope === undefined)
 
 /**
  * What a pause's conditions look at.

@@ -66,17 +66,22 @@ const resume = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
   const conversation = yield* Transcript.read(engine, restore)
   if (conversation._tag === "Ended" && Exit.isSuccess(conversation.exit)) live.sent = conversation.exit.value
   const calls = ToolCalls.restored(step.calls.values())
-  const spent = request >= engine.agent.maxRequests
-  const refusal = spent ? ({ _tag: "NotStarted", reason: "budget" } as const) : undefined
+  const refusal = isSpent(engine, live) ? overBudget : undefined
+  const batch = { engine, live, request, calls, restore }
   if (engine.context === undefined) {
-    yield* ToolBatch.run(engine, live, request, calls, restore, refusal)
+    yield* ToolBatch.run({ ...batch, refusal })
     return
   }
   // A host's context may have been lost before it had the response: calls nobody has asked for are not launched.
   const asked = yield* Transcript.hasAsked(engine, calls)
   const lost = asked ? refusal : ({ _tag: "NotStarted", reason: "process-lost" } as const)
-  yield* ToolBatch.owe(engine, live, request, calls, restore, lost)
+  yield* ToolBatch.owe({ ...batch, refusal: lost })
 })
+
+/** Whether the generation has made as many requests as it may. */
+const isSpent = (engine: Engine, live: Run): boolean => live.state.request >= engine.agent.maxRequests
+
+const overBudget: NotStarted = { _tag: "NotStarted", reason: "budget" }
 
 type Restore = Supervised.Restore
 
@@ -86,9 +91,7 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
   let first = true
   let continues = false
   while (closing(live) === undefined) {
-    if (live.state.request >= engine.agent.maxRequests) {
-      return yield* Ending.close(engine, live, Ending.exhausted)
-    }
+    if (isSpent(engine, live)) return yield* Ending.close(engine, live, Ending.exhausted)
     yield* gate(engine, live, restore)
     if (closing(live) !== undefined) return
     yield* boundary(engine, live, first, restore)
@@ -111,8 +114,7 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
         const { error, gathered, retryable } = responded
         if (retryable !== undefined) backoff ??= yield* makeBackoff(engine)
         const delay = retryable === undefined || backoff === undefined ? undefined : yield* backoff(retryable)
-        const retry =
-          delay !== undefined && closing(live) === undefined && live.state.request < engine.agent.maxRequests
+        const retry = delay !== undefined && closing(live) === undefined && !isSpent(engine, live)
         // Whatever the provider remembers of this response, it must not go on from it (L-P4).
         engine.tracker?.clearUnsafe()
         const entry: Entry = {
@@ -163,7 +165,7 @@ const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: 
     grace,
     interruption: () => closing(live) ?? Ending.sessionClosed
   }
-  const started = first ? initial(engine, live) : []
+  const started = first ? Delivery.itemsOf(journal.projection.admitted(live.state.initialInputIds)) : []
   if (context === undefined) {
     const items = [...started, ...Admission.take(live.admission, Number.POSITIVE_INFINITY).map(alone)]
     if (items.length > 0) yield* Delivery.toJournal(target, items)
@@ -175,25 +177,11 @@ const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: 
     if (next === undefined) return
     const delivered = yield* Delivery.toStore(target, context, next, restore)
     if (delivered._tag === "Interrupted") return yield* Ending.interrupted(engine, live)
-    if (delivered._tag === "Failed") {
-      return yield* Ending.close(engine, live, Ending.failed({ kind: "context", message: delivered.message }))
-    }
+    if (delivered._tag === "Failed") return yield* contextFailed(engine, live, delivered.message)
   }
 })
 
 const alone = (input: Input): Delivery.Item => [input]
-
-/** The collects a generation was started with are one item; every other input is one of its own (L-F3). */
-const initial = (engine: Engine, live: Run): ReadonlyArray<Delivery.Item> => {
-  const { projection } = engine.journal
-  const inputs = live.state.initialInputIds.flatMap((id) => {
-    const found = projection.inputs.get(id)
-    return found?.input !== undefined && found.status._tag === "Admitted" ? [found.input] : []
-  })
-  const [head, ...rest] = inputs
-  if (head === undefined) return []
-  return head.intent === "collect" ? [[head, ...rest]] : inputs.map(alone)
-}
 
 const request = Effect.fnUntraced(function* (engine: Engine, live: Run, continues: boolean, restore: Restore) {
   const outgoing = yield* Outgoing.make(engine, live, continues, restore)
@@ -257,7 +245,7 @@ const complete = Effect.fnUntraced(function* (
   }
   if (gathered.calls.length > 0) {
     live.phase = { _tag: "RunningTools", request: number }
-    const lost = yield* ToolBatch.run(engine, live, number, requested.calls, restore)
+    const lost = yield* ToolBatch.run({ engine, live, request: number, calls: requested.calls, restore })
     if (lost !== undefined) return yield* contextFailed(engine, live, lost)
     return
   }
@@ -296,13 +284,11 @@ const refusalOf = (engine: Engine, live: Run, reason: Response.FinishReason) => 
   const end = closing(live)
   // What is handed on as it stands stays asked for (L-C9).
   if (end !== undefined) return end.parks === true ? undefined : notStartedBy(end)
-  return live.state.request >= engine.agent.maxRequests
-    ? ({ _tag: "NotStarted", reason: "budget" } as const)
-    : undefined
+  return isSpent(engine, live) ? overBudget : undefined
 }
 
 const contextFailed = (engine: Engine, live: Run, message: string): Effect.Effect<void, SessionError> =>
-  Ending.close(engine, live, Ending.failed({ kind: "context", message }))
+  Ending.fail(engine, live, "context", message)
 
 /** The checkpoint, then the second look: either something is pending and the generation goes on, or admission closes (L-E1, L-E2). */
 const finish = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
@@ -320,7 +306,7 @@ const finish = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
     if (saved._tag !== "Ended") return yield* Ending.interrupted(engine, live)
     if (Exit.isFailure(saved.exit)) {
       const message = `the checkpoint was not saved: ${describe(saved.exit.cause)}`
-      return yield* Ending.close(engine, live, Ending.failed({ kind: "checkpoint", message }))
+      return yield* Ending.fail(engine, live, "checkpoint", message)
     }
   }
   yield* journal.commit([{ type: "checkpoint.saved", generation_id: live.id, request: number }])
@@ -330,7 +316,7 @@ const finish = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
     if (Admission.closeIfEmpty(live.admission, Ending.finished)) return
     if (state.pending.length > 0) {
       // A steer never raises the budget: the answer stands, and what came after it is held (L-E3).
-      if (number >= engine.agent.maxRequests) return yield* Ending.close(engine, live, Ending.finished)
+      if (isSpent(engine, live)) return yield* Ending.close(engine, live, Ending.finished)
       return
     }
     // Only an admission still being written keeps an empty queue open (L-A7).

@@ -47,7 +47,7 @@ export const make = Effect.fnUntraced(function* (engine: Engine, live: Run, cont
   }
   if (Exit.isFailure(conversation.exit)) {
     const message = `the context store could not be read: ${describe(conversation.exit.cause)}`
-    yield* Ending.close(engine, live, Ending.failed({ kind: "context", message }))
+    yield* Ending.fail(engine, live, "context", message)
     return undefined
   }
   const whole = conversation.exit.value
@@ -85,17 +85,15 @@ const notCarried = (
 ): ReadonlyArray<NotCarried> =>
   fresh
     .filter((id) => !present.has(id) && !live.notCarried.has(id))
-    .map((id) => {
-      return {
-        type: "steering.not_carried",
-        generation_id: live.id,
-        input_id: id,
-        target_generation_id: live.id,
-        reason: "dropped-by-preparation",
-        cause: "preparation",
-        request: live.state.request + 1
-      }
-    })
+    .map((id) => ({
+      type: "steering.not_carried",
+      generation_id: live.id,
+      input_id: id,
+      target_generation_id: live.id,
+      reason: "dropped-by-preparation",
+      cause: "preparation",
+      request: live.state.request + 1
+    }))
 
 /** The messages to send: the conversation, or what the host's preparation made of it, once that is found sendable. */
 const prepare = Effect.fnUntraced(function* (
@@ -128,7 +126,7 @@ const prepare = Effect.fnUntraced(function* (
   }
   if (Exit.isFailure(prepared.exit)) {
     const message = `the context preparation failed: ${describe(prepared.exit.cause)}`
-    yield* Ending.close(engine, live, Ending.failed({ kind: "preparation", message }))
+    yield* Ending.fail(engine, live, "preparation", message)
     return undefined
   }
   live.altered = prepared.exit.value !== prompt
@@ -136,11 +134,10 @@ const prepare = Effect.fnUntraced(function* (
   if (live.altered || before) engine.tracker?.clearUnsafe()
   if (prepared.exit.value === prompt) return messages
   const { content } = prepared.exit.value
-  const [initial] = live.state.initialInputIds
-  const fault = ContextPreparation.fault(content, initial === undefined ? [] : [initial], continues)
+  const fault = ContextPreparation.fault(content, [live.state.initialInputIds[0]], continues)
   if (fault !== undefined) {
     const message = `the context preparation gave a prompt that cannot be sent: ${fault}`
-    yield* Ending.close(engine, live, Ending.failed({ kind: "invalid-prompt", message }))
+    yield* Ending.fail(engine, live, "invalid-prompt", message)
     return undefined
   }
   return content

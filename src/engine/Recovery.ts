@@ -4,21 +4,19 @@
  *
  * @since 0.1.0
  */
-import { Context, Effect, Exit, Option, type Schema } from "effect"
-import { Prompt, Tool } from "effect/ai"
+import { Effect } from "effect"
+import { Prompt } from "effect/ai"
 import * as Delivery from "../boundary/Delivery.ts"
-import * as Supervised from "../boundary/Supervised.ts"
 import type { EventCause } from "../domain/EventCause.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { GenerationState, OpenCall } from "../ledger/Projection.ts"
 import type { Closing } from "../boundary/Admission.ts"
 import * as Ending from "./Ending.ts"
 import type { Engine } from "./Engine.ts"
-import { keys } from "./ToolCalls.ts"
+import { established, keys } from "./ToolCalls.ts"
 import { type NotStarted, notStartedBy } from "./ToolDecision.ts"
 import * as ToolResult from "./ToolResult.ts"
 import * as Transcript from "./Transcript.ts"
-import { toJson } from "./ToolRunner.ts"
 
 /**
  * `settle` ends what was lost; `resume` goes on with it.
@@ -38,8 +36,7 @@ export type Mode = "settle" | "resume"
 export const goesOn = (engine: Engine, state: GenerationState, mode: Mode): boolean => {
   if (state.ending !== undefined) return false
   // Without what started it there is nothing to go on with.
-  const [initial] = state.initialInputIds
-  const started = initial === undefined ? undefined : engine.journal.projection.inputs.get(initial)?.status._tag
+  const started = engine.journal.projection.inputs.get(state.initialInputIds[0])?.status._tag
   if (started === undefined || started === "Held" || started === "Unknown") return false
   return mode === "resume" || !isLost(engine, state)
 }
@@ -108,16 +105,8 @@ const openCalls = (state: GenerationState): ReadonlyArray<OpenCall> =>
 const begun = Effect.fnUntraced(function* (engine: Engine, state: GenerationState, mode: Mode) {
   const { context, grace, journal } = engine
   const { projection } = journal
-  const inputs = [...projection.begun].flatMap((id) => {
-    const found = projection.inputs.get(id)
-    return found?.input !== undefined && found.status._tag === "Admitted" ? [found.input] : []
-  })
-  // Collects are written together or not at all, so they are asked for together (L-F3).
-  const [head, ...rest] = inputs.filter(({ intent }) => intent === "collect")
-  const alone = inputs.filter(({ intent }) => intent !== "collect").map((input): Delivery.Item => [input])
-  const items: ReadonlyArray<Delivery.Item> = head === undefined ? alone : [[head, ...rest], ...alone]
   const entries: Array<Entry> = []
-  for (const item of items) {
+  for (const item of Delivery.itemsOf(projection.admitted(projection.begun))) {
     const presence = context === undefined ? "cannot-tell" : yield* Delivery.ask(context, item, grace)
     if (presence === "absent" && mode === "resume") continue
     entries.push(...Delivery.settled(projection, state.id, item, presence, doubt))
@@ -134,19 +123,9 @@ const interrupted = Effect.fnUntraced(function* (
   cause: EventCause
 ) {
   const { id, name, params, providerId } = call
-  const asked = Effect.suspend(() => engine.reconciler({ id, providerId, name, params, request: state.request }))
-  const answer = yield* Supervised.within(asked, engine.grace)
-  const verified: Option.Option<Schema.Json> =
-    Option.isSome(answer) && Exit.isSuccess(answer.value) ? Option.map(answer.value.value, toJson) : Option.none()
-  const tool = engine.tools.find(name)
-  const harmless = tool !== undefined && Context.get(tool.annotations, Tool.Readonly)
-  const entry: Entry = {
-    type: "tool.interrupted",
-    ...keys(state, state.request, call),
-    cause,
-    effects: Option.isSome(verified) ? "verified" : harmless ? "none" : "unknown",
-    ...(Option.isSome(verified) ? { result: verified.value } : undefined)
-  }
+  const asked = { id, providerId, name, params, request: state.request }
+  const found = yield* established(engine, asked, engine.tools.find(name))
+  const entry: Entry = { type: "tool.interrupted", ...keys(state, state.request, call), cause, ...found }
   return entry
 })
 

@@ -4,11 +4,11 @@
  *
  * @since 0.1.0
  */
-import { Schema } from "effect"
+import type { Schema } from "effect"
 import { Prompt, Response } from "effect/ai"
 import type { Usage } from "../domain/Generation.ts"
 import type { Tools } from "../domain/Agent.ts"
-import { toJson } from "./ToolRunner.ts"
+import { isJson, toJson } from "./ToolRunner.ts"
 
 /**
  * A call the provider asked for, to be run here. `params` are as the provider sent them.
@@ -214,4 +214,3 @@ const isEnded =
  * @since 0.1.0
  */
 export const paramsJson = (params: unknown): Schema.Json => (isJson(params) ? params : String(params))
-const isJson = Schema.is(Schema.Json)

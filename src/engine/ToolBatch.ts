@@ -13,12 +13,11 @@
  *
  * @since 0.1.0
  */
-import { Context, Effect, Exit, Option, Queue, Result, Schema } from "effect"
-import { Prompt, Tool } from "effect/ai"
+import { Effect, Exit, Queue, Result, Schema } from "effect"
+import { Prompt } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Supervised from "../boundary/Supervised.ts"
 import type * as Ids from "../domain/Ids.ts"
-import type * as ToolCall from "../domain/ToolCall.ts"
 import * as Uncancellable from "../domain/Uncancellable.ts"
 import type { Phase } from "../domain/Generation.ts"
 import type { SessionError } from "../domain/SessionError.ts"
@@ -28,29 +27,38 @@ import * as Ending from "./Ending.ts"
 import * as Gate from "./Gate.ts"
 import { paramsJson } from "./Response.ts"
 import { decide, type NotStarted } from "./ToolDecision.ts"
-import { type Call, keys, notStarted } from "./ToolCalls.ts"
+import { type Call, established, type Established, keys, notStarted } from "./ToolCalls.ts"
 import * as ToolPolicy from "./ToolPolicy.ts"
 import * as ToolResult from "./ToolResult.ts"
-import { mayNeedApproval, toJson, type Outcome } from "./ToolRunner.ts"
+import { mayNeedApproval, type Outcome } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
 
 /**
- * Runs the calls of a response to their answers. `refusal` says why none of them may be launched. Answers why a host's
- * context did not take the results, or `undefined`.
+ * The calls of one response. `refusal` says why none of them may be launched.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Batch {
+  readonly engine: Engine
+  readonly live: Run
+  readonly request: number
+  readonly calls: ReadonlyArray<Call>
+  readonly restore: Supervised.Restore
+  readonly refusal?: NotStarted | undefined
+}
+
+/**
+ * Runs the calls of a response to their answers. Answers why a host's context did not take the results, or `undefined`.
  *
  * @category operations
  * @since 0.1.0
  */
-export const run = (
-  engine: Engine,
-  live: Run,
-  request: number,
-  calls: ReadonlyArray<Call>,
-  restore: Supervised.Restore,
-  refusal?: NotStarted
-): Effect.Effect<string | undefined, SessionError> =>
-  Effect.flatMap(answered(engine, live, request, calls, restore, refusal), (message) =>
-    message === undefined ? Effect.undefined : Transcript.appendResults(engine, live, message, restore)
+export const run = (batch: Batch): Effect.Effect<string | undefined, SessionError> =>
+  Effect.flatMap(answered(batch), (message) =>
+    message === undefined
+      ? Effect.undefined
+      : Transcript.appendResults(batch.engine, batch.live, message, batch.restore)
   )
 
 /**
@@ -59,37 +67,16 @@ export const run = (
  * @category operations
  * @since 0.1.0
  */
-export const owe = (
-  engine: Engine,
-  live: Run,
-  request: number,
-  calls: ReadonlyArray<Call>,
-  restore: Supervised.Restore,
-  refusal?: NotStarted
-): Effect.Effect<void, SessionError> =>
-  Effect.map(answered(engine, live, request, calls, restore, refusal), (message) => {
-    if (calls.length > 0) engine.debt.results = message
+export const owe = (batch: Batch): Effect.Effect<void, SessionError> =>
+  Effect.map(answered(batch), (message) => {
+    if (batch.calls.length > 0) batch.engine.debt.results = message
   })
 
 /** Runs the batch to the message that answers it; `undefined` when it is handed on unanswered. */
-const answered = (
-  engine: Engine,
-  live: Run,
-  request: number,
-  calls: ReadonlyArray<Call>,
-  restore: Supervised.Restore,
-  refusal?: NotStarted
-): Effect.Effect<Prompt.ToolMessage | undefined, SessionError> =>
-  Effect.onError(perform(engine, live, request, calls, restore, refusal), () => abandonAll(calls))
+const answered = (batch: Batch): Effect.Effect<Prompt.ToolMessage | undefined, SessionError> =>
+  Effect.onError(perform(batch), () => abandonAll(batch.calls))
 
-const perform = Effect.fnUntraced(function* (
-  engine: Engine,
-  live: Run,
-  request: number,
-  calls: ReadonlyArray<Call>,
-  restore: Supervised.Restore,
-  refusal?: NotStarted
-) {
+const perform = Effect.fnUntraced(function* ({ calls, engine, live, refusal, request, restore }: Batch) {
   const { agent, journal } = engine
   const concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
   const entries: Array<Entry> = []
@@ -327,6 +314,8 @@ const cut = Effect.fnUntraced(function* (engine: Engine, live: Run, call: Call) 
 const reap = Effect.fnUntraced(function* (engine: Engine, live: Run, request: number, call: Call, end: End) {
   call.timer?.interruptUnsafe()
   const base = keys(live, request, call)
+  const fail = (error: string) =>
+    end(call, { type: "tool.failed", ...base, reason: error }, true, ToolResult.explain({ _tag: "Failed", error }))
   const output: Outcome =
     call.exit === undefined || Exit.isFailure(call.exit) ? { _tag: "Interrupted" } : call.exit.value
   switch (output._tag) {
@@ -341,61 +330,28 @@ const reap = Effect.fnUntraced(function* (engine: Engine, live: Run, request: nu
         output.modelOutput
       )
     }
-    case "Failed": {
-      const error = String(ToolResult.bound(output.error, engine.limits.toolResultLength))
-      return end(
-        call,
-        { type: "tool.failed", ...base, reason: error },
-        true,
-        ToolResult.explain({ _tag: "Failed", error })
-      )
-    }
+    case "Failed":
+      return fail(String(ToolResult.bound(output.error, engine.limits.toolResultLength)))
     case "Interrupted": {
       call.fiber?.interruptUnsafe()
       const closed = closing(live)
       if (!isCutting(live) || closed === undefined) {
-        const error = "the handler interrupted itself; its effects are unknown"
-        return end(
-          call,
-          { type: "tool.failed", ...base, reason: error },
-          true,
-          ToolResult.explain({ _tag: "Failed", error })
-        )
+        return fail("the handler interrupted itself; its effects are unknown")
       }
       const { cause } = closed
-      const verified = call.fiber === undefined ? Option.none() : yield* reconcile(engine, request, call)
-      const status: ToolCall.ToolCallStatus = Option.isSome(verified)
-        ? { _tag: "Interrupted", effects: "verified", cause, outcome: verified.value }
-        : { _tag: "Interrupted", effects: harmless(call) ? "none" : "unknown", cause }
+      // Cut after its start was written and before its handler began, it has done nothing.
+      const { effects, result }: Established =
+        call.fiber === undefined ? { effects: "none" } : yield* established(engine, described(call, request), call.tool)
+      const found = result === undefined ? undefined : { outcome: result }
       return end(
         call,
-        {
-          type: "tool.interrupted",
-          ...base,
-          cause,
-          effects: status.effects,
-          ...(status.outcome === undefined ? undefined : { result: status.outcome })
-        },
+        { type: "tool.interrupted", ...base, cause, effects, ...(result === undefined ? undefined : { result }) },
         true,
-        ToolResult.explain(status)
+        ToolResult.explain({ _tag: "Interrupted", effects, cause, ...found })
       )
     }
   }
 })
-
-/** It only reads, or the run was cut after its start was written and before its handler began. */
-const harmless = (call: Call): boolean =>
-  call.fiber === undefined || (call.tool !== undefined && Context.get(call.tool.annotations, Tool.Readonly))
-
-const reconcile = (engine: Engine, request: number, call: Call): Effect.Effect<Option.Option<Schema.Json>> =>
-  Effect.map(
-    Supervised.within(
-      Effect.suspend(() => engine.reconciler(described(call, request))),
-      engine.grace
-    ),
-    (answer) =>
-      Option.isSome(answer) && Exit.isSuccess(answer.value) ? Option.map(answer.value.value, toJson) : Option.none()
-  )
 
 /** Ends what still runs when the batch itself cannot go on: nothing may be left behind. */
 const abandonAll = (calls: ReadonlyArray<Call>): Effect.Effect<void> =>

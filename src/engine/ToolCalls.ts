@@ -3,18 +3,20 @@
  *
  * @since 0.1.0
  */
-import type { Exit, Fiber } from "effect"
-import { Prompt, type Tool } from "effect/ai"
+import { Context, Effect, Exit, type Fiber, Option, type Schema } from "effect"
+import { Prompt, Tool } from "effect/ai"
+import * as Supervised from "../boundary/Supervised.ts"
 import type { EventCause } from "../domain/EventCause.ts"
 import type * as Ids from "../domain/Ids.ts"
-import type { NotStartedReason } from "../domain/ToolCall.ts"
+import type { Effects, NotStartedReason } from "../domain/ToolCall.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { OpenCall } from "../ledger/Projection.ts"
-import { closing, type Run } from "./Engine.ts"
+import { closing, type Engine, type Run } from "./Engine.ts"
 import { paramsJson, type RequestedCall } from "./Response.ts"
 import type { NotStarted, State } from "./ToolDecision.ts"
+import type * as ToolPolicy from "./ToolPolicy.ts"
 import * as ToolResult from "./ToolResult.ts"
-import type { Outcome } from "./ToolRunner.ts"
+import { type Outcome, toJson } from "./ToolRunner.ts"
 
 /**
  * One call as the loop holds it.
@@ -148,6 +150,42 @@ export const notStarted = (run: Run, request: number, call: Call, status: NotSta
   ...(status.inputIds === undefined ? undefined : { input_ids: status.inputIds }),
   ...(status.detail === undefined ? undefined : { detail: status.detail })
 })
+
+/**
+ * What an interrupted call did, as far as it is known; `result` is what was found, if it was verified.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Established {
+  readonly effects: Effects
+  readonly result?: Schema.Json
+}
+
+/**
+ * Asks the host's reconciler, within the grace time, what an interrupted call did. Unless it can tell, a call of a tool that only
+ * reads did nothing, and of any other it is unknown (L-T7).
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const established = (
+  engine: Engine,
+  call: ToolPolicy.ToolCall,
+  tool: Tool.Any | undefined
+): Effect.Effect<Established> =>
+  Effect.map(
+    Supervised.within(
+      Effect.suspend(() => engine.reconciler(call)),
+      engine.grace
+    ),
+    (answer): Established => {
+      if (Option.isSome(answer) && Exit.isSuccess(answer.value) && Option.isSome(answer.value.value)) {
+        return { effects: "verified", result: toJson(answer.value.value.value) }
+      }
+      return { effects: tool !== undefined && Context.get(tool.annotations, Tool.Readonly) ? "none" : "unknown" }
+    }
+  )
 
 /**
  * What not launching any of these calls journals, and the message that answers them: it goes with what asked for them in one

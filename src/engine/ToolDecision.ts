@@ -7,8 +7,7 @@
 import type { Closing } from "../boundary/Admission.ts"
 import type { OnCorrection } from "../domain/Agent.ts"
 import type * as Ids from "../domain/Ids.ts"
-import type { ToolCallStatus } from "../domain/ToolCall.ts"
-import type { Decision } from "../domain/ToolCall.ts"
+import type { Decision, ToolCallStatus } from "../domain/ToolCall.ts"
 
 /**
  * Where one call stands. `verdict` is the policy's, once it has been asked.

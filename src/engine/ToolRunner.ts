@@ -185,7 +185,8 @@ export const describe = (cause: Cause.Cause<unknown>): string => {
   return String(error)
 }
 
-const isJson = Schema.is(Schema.Json)
+/** Whether a value is JSON as it stands. */
+export const isJson = Schema.is(Schema.Json)
 
 /** A value as the JSON it would be sent as; what has no JSON form is given as text rather than lost. */
 export const toJson = (u: unknown): Schema.Json => {

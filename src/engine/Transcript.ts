@@ -38,13 +38,17 @@ export const append = (
         restore,
         grace
       ),
-      Option.match({
-        onNone: () => "the context store did not finish a write within the grace time",
-        onSome: (exit) => (Exit.isSuccess(exit) ? undefined : `the context store failed: ${String(exit.cause)}`)
-      })
+      faultOf
     )
   )
 }
+
+/** Why a write that was waited for no longer than the grace time did not land, or `undefined`. */
+const faultOf = Option.match({
+  onNone: (): string | undefined => "the context store did not finish a write within the grace time",
+  onSome: (exit: Exit.Exit<unknown, unknown>) =>
+    Exit.isSuccess(exit) ? undefined : `the context store failed: ${String(exit.cause)}`
+})
 
 /**
  * Appends the message that answers a response. If a host's context does not take it, it is owed (L-T2).
@@ -85,18 +89,14 @@ export const settleDebt = (engine: Engine): Effect.Effect<string | undefined> =>
     const [first, ...rest] = notice === undefined ? answers : [...answers, notice]
     return first === undefined ? Effect.void : context.append([first, ...rest])
   })
-  return Effect.map(
-    Supervised.within(paid, grace),
-    Option.match({
-      onNone: () => "the context store did not finish a write within the grace time",
-      onSome: (exit) => {
-        if (Exit.isFailure(exit)) return `the context store failed: ${String(exit.cause)}`
-        debt.results = undefined
-        debt.notice = undefined
-        return undefined
-      }
-    })
-  )
+  return Effect.map(Supervised.within(paid, grace), (answer) => {
+    const fault = faultOf(answer)
+    if (fault === undefined) {
+      debt.results = undefined
+      debt.notice = undefined
+    }
+    return fault
+  })
 }
 
 /** Whether the conversation ends with calls that these results answer. */

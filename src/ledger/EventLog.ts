@@ -175,7 +175,7 @@ export class EventLog {
     let least = this.#liveEnd
     for (const reader of this.#readers) least = Math.min(least, Math.max(reader.live, this.#liveBase))
     if (least === this.#liveEnd) this.#live = []
-    else if (least - this.#liveBase >= 256) this.#live = this.#live.slice(least - this.#liveBase)
+    else if (least - this.#liveBase >= liveBlock) this.#live = this.#live.slice(least - this.#liveBase)
     else return
     this.#liveBase = least
   }

@@ -6,7 +6,7 @@
  * @since 0.1.0
  */
 import { type Clock, type Context, Effect, Exit, Result, Schema } from "effect"
-import type { Scheduler } from "effect"
+import type { Scheduler, Stream } from "effect"
 import { isTerminal, type SessionEvent } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type * as Input from "../domain/Input.ts"
@@ -191,6 +191,11 @@ export class Journal {
     )
   }
 
+  /** Every event after a sequence, stored or here, then the live ones (L-V2). */
+  stream(after: number): Stream.Stream<SessionEvent, SessionError> {
+    return this.log.stream(after, (from, until, limit) => this.events(from, until, limit))
+  }
+
   /** The calls of a generation whose past is in the store, by folding its events again. */
   calls(generation: GenerationState): Effect.Effect<GenerationState["calls"], SessionError> {
     return Effect.gen({ self: this }, function* () {
@@ -246,7 +251,7 @@ export class Journal {
       // Nothing is left waiting, whatever went wrong here.
       Effect.catchCause((cause) =>
         Effect.sync(() => {
-          const reason = { _tag: "StorageUnavailable", detail: `unconfirmed: ${String(cause)}` } as const
+          const reason = toSessionReason({ _tag: "Unconfirmed", detail: String(cause) })
           this.#lose(reason)
           const refusal = Effect.fail(this.#error(reason))
           for (const waiting of this.#batch.concat(this.#queue))
@@ -329,9 +334,7 @@ export class Journal {
     return Effect.map(
       Effect.exit(Effect.suspend(() => asEffect(stored.store.position(this.sessionId)))),
       (read): Failure | undefined => {
-        if (Exit.isFailure(read)) {
-          return { reason: { _tag: "StorageUnavailable", detail: `unconfirmed: ${reason.detail}` }, certain: false }
-        }
+        if (Exit.isFailure(read)) return { reason: toSessionReason(reason), certain: false }
         if (read.value.epoch !== stored.epoch) return { reason: { _tag: "OwnerLost" }, certain: false }
         if (read.value.position === position) return undefined
         const detail = `not written: ${reason.detail}`

@@ -74,7 +74,8 @@ export interface GenerationState {
   readonly id: Ids.GenerationId
   /** The sequence of its `generation.started`. */
   readonly startSequence: number
-  readonly initialInputIds: ReadonlyArray<Ids.InputId>
+  /** The initial one first. */
+  readonly initialInputIds: readonly [Ids.InputId, ...Array<Ids.InputId>]
   readonly startedAt: number
   readonly inputIds: Array<Ids.InputId>
   readonly calls: Map<Ids.ToolCallId, ToolCallReport>
@@ -167,6 +168,14 @@ export class Projection {
   /** An input with its content, if it is kept here: everything that is not yet delivered is. */
   input(id: Ids.InputId): Input | undefined {
     return this.inputs.get(id)?.input
+  }
+
+  /** Those of the inputs that are bound to a generation and not in its context, with their content. */
+  admitted(ids: Iterable<Ids.InputId>): ReadonlyArray<Input> {
+    return Array.from(ids).flatMap((id) => {
+      const found = this.inputs.get(id)
+      return found?.input !== undefined && found.status._tag === "Admitted" ? [found.input] : []
+    })
   }
 
   /** The receipt of an accepted identity as it stands now (L-I1). */
@@ -399,7 +408,7 @@ export class Projection {
     const generation: GenerationState = {
       id: event.generation_id,
       startSequence: event.sequence,
-      initialInputIds: event.input_ids,
+      initialInputIds: [event.initial_input_id, ...event.input_ids.slice(1)],
       startedAt: event.time,
       inputIds: [],
       calls: new Map(),

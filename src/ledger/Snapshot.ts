@@ -30,7 +30,7 @@ const OpenCall = Schema.Struct({
 const GenerationSnapshot = Schema.Struct({
   id: Ids.GenerationId,
   startSequence: Schema.Int,
-  initialInputIds: Schema.Array(Ids.InputId),
+  initialInputIds: Schema.NonEmptyArray(Ids.InputId),
   inputIds: Schema.Array(Ids.InputId),
   startedAt: Schema.Finite,
   uncompleted: Schema.Array(Ids.InputId),

@@ -155,7 +155,7 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
     )
   }
   const live = (): ReadonlyArray<SessionSummary> =>
-    Array.from(sessions, ([id, found]) => ("core" in found ? [summaryOf(id, found.core)] : [])).flat()
+    Array.from(sessions).flatMap(([id, found]) => ("core" in found ? [summaryOf(id, found.core)] : []))
   return AgentRuntime.of({
     // The engine keeps no type of a host's tools; what they need is in the context that `open` requires.
     open: open as unknown as AgentRuntime["Service"]["open"],
@@ -311,29 +311,21 @@ const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode, cr
     yield* journal.commit([{ type: "session.recovered", lost_generation_id: lost.id }])
     return undefined
   }
-  const [initial] = lost.initialInputIds
-  if (initial !== undefined) {
-    const { initialInputIds, request } = lost
-    yield* journal.commit([
-      // Parked, or at rest under a pause, it was not lost (L-R2, L-C9).
-      { type: "session.recovered", ...(Recovery.isLost(engine, lost) ? { lost_generation_id: lost.id } : undefined) },
-      {
-        type: "generation.resumed",
-        generation_id: lost.id,
-        initial_input_id: initial,
-        input_ids: initialInputIds,
-        request
-      }
-    ])
-  }
-  // What it was started with is written by its first boundary; everything else that is bound to it is pending.
-  const begins = new Set(lost.initialInputIds)
-  for (const id of lost.inputIds) {
-    const found = projection.inputs.get(id)
-    if (found?.status._tag === "Admitted" && found.input !== undefined && !begins.has(id)) {
-      Admission.admit(admission, found.input)
+  const { initialInputIds, request } = lost
+  yield* journal.commit([
+    // Parked, or at rest under a pause, it was not lost (L-R2, L-C9).
+    { type: "session.recovered", ...(Recovery.isLost(engine, lost) ? { lost_generation_id: lost.id } : undefined) },
+    {
+      type: "generation.resumed",
+      generation_id: lost.id,
+      initial_input_id: initialInputIds[0],
+      input_ids: initialInputIds,
+      request
     }
-  }
+  ])
+  // What it was started with is written by its first boundary; everything else that is bound to it is pending.
+  const begins = new Set(initialInputIds)
+  for (const input of projection.admitted(lost.inputIds)) if (!begins.has(input.id)) Admission.admit(admission, input)
   return run
 })
 

@@ -35,9 +35,19 @@ const refused = (reason: Refused["reason"], more: Partial<Refused> = {}): Refuse
   ...more
 })
 
+/** Looks and acts in one step; a closed session takes no control. */
+const control = (
+  core: Core,
+  act: () => Refused | Effect.Effect<Receipt.ControlReceipt>
+): Effect.Effect<Receipt.ControlReceipt> =>
+  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+    if (core.closed) return Effect.succeed(refused("session-closed"))
+    const answer = act()
+    return Effect.isEffect(answer) ? answer : Effect.succeed(answer)
+  })
+
 /** The live generation if it is the one meant; whatever else is refused and left alone. */
 const controllable = (core: Core, id: Ids.GenerationId): Run | Refused => {
-  if (core.closed) return refused("session-closed")
   const run = core.live
   if (run?.id === id) return run
   return run === undefined
@@ -96,12 +106,12 @@ const again = (core: Core, ending: Ending.Closing, followUps: FollowUps): Effect
  * @since 0.1.0
  */
 export const stop = (core: Core, id: Ids.GenerationId, followUps: FollowUps): Effect.Effect<Receipt.ControlReceipt> =>
-  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+  control(core, () => {
     const run = controllable(core, id)
-    if ("accepted" in run) return Effect.succeed(run)
+    if ("accepted" in run) return run
     const already = closing(run)
     if (already?.outcome === "stopped") return again(core, already, followUps)
-    if (already !== undefined) return Effect.succeed(refused("admission-closed", { actual: run.id }))
+    if (already !== undefined) return refused("admission-closed", { actual: run.id })
     return end(core, run, Ending.stopped, "stop.requested", followUps)
   })
 
@@ -112,13 +122,13 @@ export const stop = (core: Core, id: Ids.GenerationId, followUps: FollowUps): Ef
  * @since 0.1.0
  */
 export const cancel = (core: Core, id: Ids.GenerationId, followUps: FollowUps): Effect.Effect<Receipt.ControlReceipt> =>
-  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
+  control(core, () => {
     const run = controllable(core, id)
-    if ("accepted" in run) return Effect.succeed(run)
+    if ("accepted" in run) return run
     const already = closing(run)
     if (already?.outcome === "cancelled") return again(core, already, followUps)
     if (already !== undefined && (already.outcome !== "stopped" || run.phase._tag === "Ending")) {
-      return Effect.succeed(refused("admission-closed", { actual: run.id }))
+      return refused("admission-closed", { actual: run.id })
     }
     core.interrupt()
     return end(core, run, Ending.cancelled, "cancel.requested", followUps)
@@ -160,8 +170,7 @@ const isPause = (options: PauseOptions, limits: Limits): boolean => {
  * @since 0.1.0
  */
 export const pause = (core: Core, options: PauseOptions = {}): Effect.Effect<Receipt.ControlReceipt> =>
-  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
-    if (core.closed) return Effect.succeed(refused("session-closed"))
+  control(core, () => {
     const { scope, until = ResumeCondition.manual } = options ?? {}
     const { journal, limits } = core.engine
     if (
@@ -169,7 +178,7 @@ export const pause = (core: Core, options: PauseOptions = {}): Effect.Effect<Rec
       !ResumeCondition.canHold(until) ||
       core.projection.pauses.length >= limits.pauses
     ) {
-      return Effect.succeed(refused("condition-unmet", { unmet: [until] }))
+      return refused("condition-unmet", { unmet: [until] })
     }
     const nothing = { manual: false, signals: new Set<string>(), inputAccepted: false, now: journal.now }
     const asked: Entry = {
@@ -195,14 +204,13 @@ export const pause = (core: Core, options: PauseOptions = {}): Effect.Effect<Rec
  * @since 0.1.0
  */
 export const resume = (core: Core, signal?: string): Effect.Effect<Receipt.ControlReceipt> =>
-  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
-    if (core.closed) return Effect.succeed(refused("session-closed"))
+  control(core, () => {
     const { journal } = core.engine
     const { pauses } = core.projection
     const unmet = () =>
       refused("condition-unmet", { unmet: pauses.flatMap((each) => Gate.waitsFor(each, journal.now)) })
     // What no pause waits for changes nothing, and is not kept (L-A6).
-    if (!pauses.some((each) => Gate.waitsForSignal(each, signal, journal.now))) return Effect.succeed(unmet())
+    if (!pauses.some((each) => Gate.waitsForSignal(each, signal, journal.now))) return unmet()
     let answer: Receipt.ControlReceipt = accepted
     const applied = () => {
       if (!core.pausing.settle()) answer = unmet()
@@ -276,14 +284,13 @@ const beforeRetry = Duration.seconds(1)
  * @since 0.1.0
  */
 export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effect.Effect<Receipt.ControlReceipt> =>
-  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
-    if (core.closed) return Effect.succeed(refused("session-closed"))
+  control(core, () => {
     const run = core.live
     const name = run?.state.calls.get(id)?.name
     // A correction that affects the call has withdrawn it, though its batch has not said so yet (L-T13).
     const withdrawn = run !== undefined && name !== undefined && Admission.affecting(run.admission, name).length > 0
     if (run?.asking.has(id) === true && closing(run) === undefined && !withdrawn) {
-      if (run.asking.get(id) !== undefined || run.deciding.has(id)) return Effect.succeed(refused("already-decided"))
+      if (run.asking.get(id) !== undefined || run.deciding.has(id)) return refused("already-decided")
       run.deciding.add(id)
       let answer: Receipt.ControlReceipt = accepted
       const applied = () => {
@@ -303,9 +310,9 @@ export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effe
       return answered(core.engine.journal.commit([entry], { refusable: true, applied, failed }), () => answer)
     }
     for (const { calls } of core.projection.generations.values()) {
-      if (calls.has(id)) return Effect.succeed(refused("already-decided"))
+      if (calls.has(id)) return refused("already-decided")
     }
-    return Effect.succeed(refused("unknown-id"))
+    return refused("unknown-id")
   })
 
 const reasonOf = (decision: { readonly reason?: unknown }): string =>
@@ -318,12 +325,11 @@ const reasonOf = (decision: { readonly reason?: unknown }): string =>
  * @since 0.1.0
  */
 export const withdraw = (core: Core, id: Ids.InputId): Effect.Effect<Receipt.ControlReceipt> =>
-  Effect.suspend((): Effect.Effect<Receipt.ControlReceipt> => {
-    if (core.closed) return Effect.succeed(refused("session-closed"))
+  control(core, () => {
     const undecided = core.reservations.decided(id)
     if (undecided !== undefined) return Effect.andThen(undecided, withdraw(core, id))
-    if (!core.projection.inputs.has(id)) return Effect.succeed(refused("unknown-id"))
-    if (!core.projection.queue.includes(id)) return Effect.succeed(refused("not-queued"))
+    if (!core.projection.inputs.has(id)) return refused("unknown-id")
+    if (!core.projection.queue.includes(id)) return refused("not-queued")
     const unclaim = core.reservations.claim([id])
     const over = () => {
       unclaim()

@@ -13,6 +13,7 @@ import type * as Ids from "../domain/Ids.ts"
 import * as Input from "../domain/Input.ts"
 import type * as Receipt from "../domain/Receipt.ts"
 import { SessionError } from "../domain/SessionError.ts"
+import type { Run } from "../engine/Engine.ts"
 import { establishNothing } from "../engine/ToolReconciler.ts"
 import * as Gate from "../engine/Gate.ts"
 import type { Decision } from "../domain/ToolCall.ts"
@@ -128,8 +129,7 @@ export const make = (core: Core): Session => {
     decide: (call, decision) => Controls.decide(core, call, decision),
     stop: (id, options) => Controls.stop(core, id, options?.followUps ?? "keep"),
     cancel: (id, options) => Controls.cancel(core, id, options?.followUps ?? "keep"),
-    events: (options) =>
-      journal.log.stream(options?.after ?? 0, (after, until, limit) => journal.events(after, until, limit)),
+    events: (options) => journal.stream(options?.after ?? 0),
     history: (options) => history(core, options?.after ?? 0),
     context: Effect.suspend(() => {
       const { context } = core.engine
@@ -152,28 +152,22 @@ const ownInputs = (projection: Core["projection"], ids: ReadonlyArray<Ids.InputI
     return found === undefined ? [] : [Input.own(found)]
   })
 
-type Run = NonNullable<Core["live"]>
-
 const history = (core: Core, after: number): Effect.Effect<ReadonlyArray<SessionEvent>, SessionError> =>
   Effect.suspend(() => {
     const { journal } = core.engine
     const until = journal.sequence
     if (after >= until) return Effect.succeed([])
     // Nobody who reads the past is owed a live event: those carry the sequence before them.
-    return journal.log
-      .stream(after, (from, to, limit) => journal.events(from, to, limit))
-      .pipe(
-        Stream.filter((event) => event.live === undefined),
-        Stream.takeUntil((event) => event.sequence >= until),
-        Stream.runCollect
-      )
+    return journal.stream(after).pipe(
+      Stream.filter((event) => event.live === undefined),
+      Stream.takeUntil((event) => event.sequence >= until),
+      Stream.runCollect
+    )
   })
 
 const active = (run: Run): ActiveGeneration => {
   const { id, initialInputIds, request, startedAt } = run.state
-  const [initialInputId] = initialInputIds
-  if (initialInputId === undefined) throw new Error(`generation ${id} started with no input`)
-  return { id, initialInputId, startedAt, request }
+  return { id, initialInputId: initialInputIds[0], startedAt, request }
 }
 
 const status = (core: Core): SessionStatus => {

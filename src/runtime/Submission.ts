@@ -65,10 +65,8 @@ const idOf = (input: unknown): string => {
   }
 }
 
-/** Shape, then identity: what every submission meets first (L-I1). */
+/** Identity: what every submission meets first (L-I1). Its shape was judged when it was read. */
 const known = (view: View, input: Input.Input, anchor: Ids.GenerationId | null): Decision | undefined => {
-  const detail = Input.invalid(input, view.limits)
-  if (detail !== undefined) return refuse(idOf(input), anchor, "invalid-input", { detail })
   if (view.lost !== undefined) return unwritten(input.id, anchor, view.lost)
   const found = view.projection.inputs.get(input.id)
   if (found === undefined) return undefined
@@ -116,7 +114,7 @@ const full = (view: View, input: Input.Input, anchor: Ids.GenerationId | null, r
 export const anchored = (view: View, input: Input.Input, generationId: Ids.GenerationId): Decision => {
   if (!Ids.isId(generationId)) {
     const detail = "a generation id is 1 to 128 printable ASCII characters"
-    return refuse(idOf(input), null, "invalid-input", { detail })
+    return refuse(input.id, null, "invalid-input", { detail })
   }
   const early = known(view, input, generationId)
   if (early !== undefined) return early
@@ -219,6 +217,9 @@ export const promotion = (
     return refuse(id, generationId, "not-queued")
   }
   const input: Input.Input = { ...found.input, id: as, intent: "steer", derivedFrom: id }
+  // Nobody has read the id that the caller chose, nor the content under the limits of this opening.
+  const detail = Ids.isId(generationId) ? Input.invalid(input, view.limits) : undefined
+  if (detail !== undefined) return refuse(idOf(input), generationId, "invalid-input", { detail })
   const decision = anchored(view, input, generationId)
   switch (decision._tag) {
     case "Join":

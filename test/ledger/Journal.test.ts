@@ -18,9 +18,6 @@ const make = Effect.gen(function* () {
   return new Journal({ sessionId: id, clock, dispatcher, services, projection, stored: undefined })
 })
 
-const stream = (journal: Journal, after: number) =>
-  journal.log.stream(after, (from, until, limit) => journal.events(from, until, limit))
-
 const idle = { type: "session.idle" } as const
 const delta = (text: string): Event.Body => ({ type: "text.delta", generation_id: generation, request: 1, text })
 const many = (count: number): ReadonlyArray<Event.Body> => Array.from({ length: count }, () => ({ ...idle }))
@@ -37,7 +34,7 @@ const follow = (journal: Journal, after = 0) =>
   Effect.gen(function* () {
     const got: Array<string> = []
     const fiber = yield* Effect.forkScoped(
-      Stream.runForEach(stream(journal, after), (event) => Effect.sync(() => void got.push(mark(event)))),
+      Stream.runForEach(journal.stream(after), (event) => Effect.sync(() => void got.push(mark(event)))),
       { startImmediately: true }
     )
     return { got, fiber }
@@ -51,7 +48,7 @@ describe("L-V1 committing", () => {
       yield* journal.commit([{ type: "generation.started", generation_id: generation, ...starts }, { ...idle }])
       assert.strictEqual(journal.sequence, 2)
       assert.strictEqual(journal.projection.active?.id, generation)
-      const events = yield* Stream.runCollect(Stream.take(stream(journal, 0), 2))
+      const events = yield* Stream.runCollect(Stream.take(journal.stream(0), 2))
       assert.deepStrictEqual(
         events.map(({ sequence, session_id, time }) => [session_id, sequence, time]),
         [
@@ -71,7 +68,7 @@ describe("L-V1 committing", () => {
         { ...idle }
       ])
       assert.strictEqual(journal.sequence, 2)
-      const events = yield* Stream.runCollect(Stream.take(stream(journal, 0), 2))
+      const events = yield* Stream.runCollect(Stream.take(journal.stream(0), 2))
       assert.deepStrictEqual(events.map(mark), ["1", "2"])
     })
   )
@@ -96,7 +93,7 @@ describe("L-V2 reading", () => {
     Effect.gen(function* () {
       const journal = yield* make
       yield* journal.commit(many(10_000))
-      const events = yield* Stream.runCollect(Stream.take(stream(journal, 1), 9_999))
+      const events = yield* Stream.runCollect(Stream.take(journal.stream(1), 9_999))
       assert.isTrue(events.every((event, index) => event.sequence === index + 2))
     })
   )
@@ -106,7 +103,7 @@ describe("L-V2 reading", () => {
       const journal = yield* make
       yield* journal.commit(many(3))
       const read: Array<number> = []
-      yield* Stream.runForEach(Stream.take(stream(journal, 0), 30), (event) => {
+      yield* Stream.runForEach(Stream.take(journal.stream(0), 30), (event) => {
         read.push(event.sequence)
         return event.sequence % 3 === 0 ? journal.commit(many(3)) : Effect.void
       })
@@ -138,7 +135,7 @@ describe("L-V2 reading", () => {
     Effect.gen(function* () {
       const journal = yield* make
       yield* journal.commit(many(2))
-      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(stream(journal, -5), 2))).map(mark), ["1", "2"])
+      assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(journal.stream(-5), 2))).map(mark), ["1", "2"])
     })
   )
 })
@@ -243,7 +240,7 @@ describe("L-V1 live events", () => {
     Effect.gen(function* () {
       const journal = yield* make
       const stuck = yield* Effect.forkScoped(
-        Stream.runForEach(stream(journal, 0), () => Effect.never),
+        Stream.runForEach(journal.stream(0), () => Effect.never),
         { startImmediately: true }
       )
       const { got } = yield* follow(journal)
@@ -263,12 +260,12 @@ describe("L-V2 ends", () => {
   it.effect("L-V2 a closed journal ends its readers after everything in it, those that come later too", () =>
     Effect.gen(function* () {
       const journal = yield* make
-      const early = yield* Effect.forkChild(Stream.runCollect(stream(journal, 0)), { startImmediately: true })
+      const early = yield* Effect.forkChild(Stream.runCollect(journal.stream(0)), { startImmediately: true })
       yield* settle
       yield* journal.commit(many(2))
       journal.end("closed")
       assert.deepStrictEqual((yield* Fiber.join(early)).map(mark), ["1", "2"])
-      assert.deepStrictEqual((yield* Stream.runCollect(stream(journal, 1))).map(mark), ["2"])
+      assert.deepStrictEqual((yield* Stream.runCollect(journal.stream(1))).map(mark), ["2"])
     })
   )
 
@@ -279,7 +276,7 @@ describe("L-V2 ends", () => {
       journal.end({ _tag: "OwnerLost" })
       const got: Array<string> = []
       const error = yield* Effect.flip(
-        Stream.runForEach(stream(journal, 0), (event) => Effect.sync(() => void got.push(mark(event))))
+        Stream.runForEach(journal.stream(0), (event) => Effect.sync(() => void got.push(mark(event))))
       )
       assert.deepStrictEqual([got, error.reason._tag, error.sessionId], [["1", "2"], "OwnerLost", id])
     })

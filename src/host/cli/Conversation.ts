@@ -143,7 +143,7 @@ const make = Effect.fnUntraced(function* (session: Session, terminal: Terminal["
 
   const show = Effect.fnUntraced(function* (event: SessionEvent) {
     yield* talk.show(event)
-    if (event.live === undefined && event.sequence <= past.sequence) return
+    if (Past.includes(past, event)) return
     if (isTerminal(event) && event.type !== "generation.cancelled") {
       yield* Ref.update(ends, (ends) => ({ ...ends, interrupted: false }))
     }

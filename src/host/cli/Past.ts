@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import { Effect, Option } from "effect"
+import type { SessionEvent } from "../../domain/Event.ts"
 import type { Input } from "../../domain/Input.ts"
 import type { Receipt } from "../../domain/Receipt.ts"
 import type { Session } from "../../runtime/Session.ts"
@@ -27,6 +28,15 @@ export interface Past {
  * @since 0.1.0
  */
 export const none: Past = { sequence: 0, inputs: [] }
+
+/**
+ * Whether an earlier start has shown the event.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const includes = ({ sequence }: Past, event: SessionEvent): boolean =>
+  event.live === undefined && event.sequence <= sequence
 
 /**
  * The highest number of an input, so that the next one is not taken.

@@ -19,6 +19,7 @@ import {
   type Story,
   type Work
 } from "./PlanStory.ts"
+import { counted } from "./Style.ts"
 
 /**
  * A tool call the planner asks for. Its id is `call_<n>`, the n-th call of the prompt.
@@ -306,7 +307,7 @@ const correction = ({ after, label: text }: Work["corrections"][number]): string
   after === 0 ? text : `${text} (after ${files(after)})`
 
 const patterns = (list: ReadonlyArray<Pattern>): string => join(list.map(label))
-const files = (count: number): string => `${count} file${count === 1 ? "" : "s"}`
+const files = (count: number): string => counted(count, "file")
 const clip = (text: string): string => (text.length > 120 ? `${text.slice(0, 119)}…` : text)
 
 const names = (paths: ReadonlyArray<string>): string =>

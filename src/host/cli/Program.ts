@@ -209,8 +209,7 @@ const listing = (store: Store.Store, sessions: ReadonlyArray<StoredSession>): Re
   return sessions.length === 0
     ? [`there is no session in ${store.file}`]
     : sessions.map(
-        ({ agent, id, sequence }) =>
-          `${id.padEnd(width)}  ${Style.clean(agent)}  ${sequence} event${sequence === 1 ? "" : "s"}`
+        ({ agent, id, sequence }) => `${id.padEnd(width)}  ${Style.clean(agent)}  ${Style.counted(sequence, "event")}`
       )
 }
 
@@ -289,7 +288,7 @@ const opening = Effect.fnUntraced(function* (about: {
 })
 
 const ageOf = ({ inputs, sequence }: Past.Past): string =>
-  sequence === 0 ? "new" : `${inputs.length} input${inputs.length === 1 ? "" : "s"} and ${sequence} events so far`
+  sequence === 0 ? "new" : `${Style.counted(inputs.length, "input")} and ${sequence} events so far`
 
 const shownFiles = 40
 

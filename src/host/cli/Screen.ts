@@ -87,10 +87,8 @@ export const above = (options: {
     text === "" ? 0 : Math.max(1, Math.ceil(Style.widthOf(text) / Math.max(1, columns())))
 
   /** Replaces the open line and the editor's by whole lines, a new open line and the editor's. */
-  const replace = (committed: ReadonlyArray<string>, next: string, up: number): void => {
-    write(
-      `${up > 0 ? `\u001b[${up}A` : ""}\r\u001b[J${[...committed, ...(next === "" ? [] : [next])].map(ended).join("")}`
-    )
+  const replace = (committed: ReadonlyArray<string>, next: string, rows: number): void => {
+    write(`${up(rows)}\r\u001b[J${[...committed, ...(next === "" ? [] : [next])].map(ended).join("")}`)
     open = next
     editor.redraw()
   }

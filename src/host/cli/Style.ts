@@ -77,6 +77,14 @@ export const clip = (text: string, length: number): string => {
 }
 
 /**
+ * A number of things in words: `1 file`, `2 files`.
+ *
+ * @category formatting
+ * @since 0.1.0
+ */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
+
+/**
  * How many columns the text takes on a screen, escape sequences not counted.
  *
  * @category measuring

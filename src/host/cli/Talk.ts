@@ -65,7 +65,7 @@ export const make = Effect.fnUntraced(function* (
   const runs = Effect.map(Ref.get(view), (view) => view.runs)
 
   const show = Effect.fnUntraced(function* (event: SessionEvent) {
-    if (event.live === undefined && event.sequence <= past.sequence) {
+    if (Past.includes(past, event)) {
       yield* Ref.update(view, (view) => View.recall(view, event))
     } else {
       const pieces = yield* Ref.modify(view, (view) => {

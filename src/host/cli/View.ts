@@ -317,7 +317,7 @@ const ended = (view: View, event: Ended): Shown => {
   const outcome = event.type.slice("generation.".length)
   const paint = event.type === "generation.finished" ? palette.good : palette.bad
   const why = event.error === undefined ? "" : `: ${words(event.error.message)}`
-  const counts = `${tally.requests} request${tally.requests === 1 ? "" : "s"} completed`
+  const counts = `${Style.counted(tally.requests, "request")} completed`
   const tokens = `${tally.inputTokens} tokens in, ${tally.outputTokens} out`
   return lines(
     { ...view, calls: new Map(), questions: new Map() },
@@ -406,7 +406,7 @@ const valueLabel = ([name, value]: readonly [string, unknown]): string => {
 
 const outcomeOf = (result: unknown): string =>
   Predicate.hasProperty(result, "files") && Array.isArray(result.files)
-    ? `: ${result.files.length} file${result.files.length === 1 ? "" : "s"}`
+    ? `: ${Style.counted(result.files.length, "file")}`
     : ""
 
 const failureOf = (result: unknown): string => {
