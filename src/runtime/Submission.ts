@@ -1,6 +1,6 @@
 /**
- * What becomes of a submitted input, decided purely and in the order of the contract: shape, identity, anchor, capacity, and only
- * then admission (L-A2). A refusal leaves no trace.
+ * What becomes of a submitted input, decided purely and in the order of the contract. Its shape was judged when it was read; then
+ * come identity, anchor, capacity, and only then admission (L-A2). A refusal leaves no trace.
  *
  * @since 0.1.0
  */

@@ -4,18 +4,15 @@
  */
 import { assert, describe, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { join } from "node:path"
 import * as Postgres from "../support/postgres.ts"
 import * as Children from "./children.ts"
 import * as Failpoints from "./failpoints.ts"
 import * as Kills from "./kills.ts"
-import type { Place } from "./world.ts"
+import { inFile, type Place } from "./world.ts"
 
 class Nursery extends Context.Service<Nursery, Children.Children>()("test/crash/Nursery") {}
 
 const seed = Number(process.env["CRASH_SEED"] ?? Math.floor(Math.random() * 1_000_000))
-
-const inFile = (folder: string): Place => ({ dialect: "sqlite", where: join(folder, "sessions.db") })
 
 const randomly = (dialect: Place["dialect"], placeIn: (folder: string) => Place, kills: number) =>
   Effect.gen(function* () {

@@ -1,8 +1,8 @@
 /** Moments at which a process kills itself: nothing of it runs after the one that is named. */
 import { Context, Effect, Layer, type Scope } from "effect"
-import { SqlClient, type SqlConnection } from "effect/sql"
 import { writeSync } from "node:fs"
 import { SessionStore, SqlSessionStore } from "../../src/index.ts"
+import { intercepted } from "../support/commits.ts"
 import { bodies } from "../support/stores.ts"
 import { client, type Config, say, type Side, signs } from "./world.ts"
 
@@ -72,19 +72,7 @@ export const guard = ({ failpoint, place }: Config): Effect.Effect<Guarded, neve
 
 /** The client, with something done right before each COMMIT. */
 const beforeCommits = (act: () => void, underlying: ReturnType<typeof client>) =>
-  Layer.effect(
-    SqlClient.SqlClient,
-    Effect.map(SqlClient.SqlClient, (sql) => {
-      const reserve = Effect.map(sql.reserve, (connection): SqlConnection.Connection => ({
-        ...connection,
-        execute: (statement, params, transform) =>
-          Effect.suspend(() => {
-            if (statement === "COMMIT") act()
-            return connection.execute(statement, params, transform)
-          })
-      }))
-      return new Proxy(sql, {
-        get: (target, key): unknown => (key === "reserve" ? reserve : Reflect.get(target, key))
-      })
-    })
-  ).pipe(Layer.provide(underlying))
+  intercepted(underlying, (statement, run) => {
+    if (statement === "COMMIT") act()
+    return run
+  })

@@ -183,17 +183,6 @@ const deedLies = (deeds: ReadonlyArray<Deed>, told: Truth.Told): Array<string> =
   return bad
 }
 
-/** Asked again, an approval is still one question to the story of its call (L-T13). */
-const askedOnce = (events: ReadonlyArray<Event.SessionEvent>): ReadonlyArray<Event.SessionEvent> => {
-  const asked = new Set<string>()
-  return events.filter((event) => {
-    if (event.type !== "tool.approval_requested") return true
-    const first = !asked.has(event.call_id)
-    asked.add(event.call_id)
-    return first
-  })
-}
-
 /** A lost request runs no more: to the story of a pause it has ended where the session was opened again. */
 const withoutLostRequests = (events: ReadonlyArray<Event.SessionEvent>): ReadonlyArray<Event.SessionEvent> => {
   const lost = new Set<Event.SessionEvent>()
@@ -215,15 +204,13 @@ const lossLies = (
 ): Array<string> => {
   const before = left.flatMap((entry) => (Entry.isRecord(entry) ? [] : [entry]))
   const started = before.flatMap((event) => (event.type === "generation.started" ? [event.generation_id] : []))
-  const endOf = (all: ReadonlyArray<Event.SessionEvent>, id: string) =>
-    all.find((event) => Event.isTerminal(event) && event.generation_id === id)
-  const lost = started.find((id) => endOf(before, id) === undefined)
+  const lost = started.find((id) => Truth.endOf(before, id) === undefined)
   if (lost === undefined) return []
   const bad: Array<string> = []
   const mine = before.filter((event) => event.generation_id === lost)
   const ending = mine.some((event) => event.type === "stop.requested" || event.type === "cancel.requested")
   const isParked = mine.at(-1)?.type === "generation.parked"
-  const end = endOf(events, lost)
+  const end = Truth.endOf(events, lost)
   const resumed = events.some(
     (event) => event.type === "generation.resumed" && event.generation_id === lost && event.sequence > before.length
   )
@@ -244,10 +231,8 @@ const lossLies = (
     bad.push(`L-R2 ${lost} was lost and came to ${end?.type}`)
   }
   for (const event of mine) {
-    const outcome = (all: ReadonlyArray<Event.SessionEvent>) =>
-      all.find((other) => Truth.isToolEnd(other) && other.call_id === ("call_id" in event ? event.call_id : undefined))
-    if (event.type !== "tool.started" || outcome(before) !== undefined) continue
-    const found = outcome(events)
+    if (event.type !== "tool.started" || Truth.toolEndOf(before, event.call_id) !== undefined) continue
+    const found = Truth.toolEndOf(events, event.call_id)
     if (found?.type !== "tool.interrupted" || found.cause !== "process-loss") {
       bad.push(`L-R1 ${event.provider_call_id} had started and is ${found?.type}`)
     }
@@ -291,15 +276,8 @@ export const judge = ({ actor, folder, hosted, lines, place, session }: Case, mo
     )
     bad.push(...(yield* receiptLies(h, lines, "at rest")))
     bad.push(...(yield* contentLies(h, lines, new Map(inputs))))
-    const everything = [...inputs.keys()].map((inputId): Receipt.Receipt => ({
-      accepted: true,
-      inputId,
-      generationId: null,
-      disposition: "queued"
-    }))
-    const told = yield* Truth.told(h.session, everything)
-    const ids = told.context.flatMap((message) => Input.idOfMessage(message) ?? [])
-    if (new Set(ids).size !== ids.length) bad.push(`L-R1 the context holds ${ids.join()}`)
+    const told = yield* Truth.toldOf(h.session, [...inputs.keys()])
+    bad.push(...Truth.contextLies(told))
     for (const { disposition, inputId } of told.receipts) {
       if (disposition === "unknown") bad.push(`L-D4 ${inputId} is unknown, and its context can tell`)
     }
@@ -308,7 +286,7 @@ export const judge = ({ actor, folder, hosted, lines, place, session }: Case, mo
     const controls = lines.flatMap((line) => (line.line === "control" ? [line] : []))
     bad.push(
       ...Truth.lies(told),
-      ...Truth.toolLies({ ...told, events: askedOnce(told.events) }, began),
+      ...Truth.toolLies({ ...told, events: Truth.askedOnce(told.events) }, began),
       ...Truth.controlLies(told, controls),
       ...Truth.requestLies(told),
       ...Truth.pauseLies({ ...told, events: withoutLostRequests(told.events) }),

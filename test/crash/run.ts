@@ -12,7 +12,7 @@ import * as Children from "./children.ts"
 import * as Failpoints from "./failpoints.ts"
 import type { Case } from "./judge.ts"
 import * as Kills from "./kills.ts"
-import type { Place } from "./world.ts"
+import { inFile, type Place } from "./world.ts"
 
 const { values } = parseArgs({
   options: {
@@ -38,8 +38,6 @@ interface Ground {
   readonly dialect: Place["dialect"]
   readonly placeIn: (folder: string) => Place
 }
-
-const inFile = (folder: string): Place => ({ dialect: "sqlite", where: join(folder, "sessions.db") })
 
 const kills = (ground: Ground, count: number) =>
   Effect.gen(function* () {

@@ -16,6 +16,9 @@ export interface Place {
   readonly where: string
 }
 
+/** The SQLite file of a session that is kept in a folder. */
+export const inFile = (folder: string): Place => ({ dialect: "sqlite", where: join(folder, "sessions.db") })
+
 export const client = (place: Place): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
   place.dialect === "pg"
     ? Postgres.client({ port: Number(place.where) }, { maxConnections: 1 })

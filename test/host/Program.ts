@@ -111,6 +111,9 @@ export const workspace = (): string => {
   return made
 }
 
+/** The names of the files that the scratch workspace has to sort, sorted. */
+export const inbox: ReadonlyArray<string> = Workspace.files.map(([path]) => path.slice("inbox/".length)).sort()
+
 /** The names in a directory, sorted; none if there is no such directory. */
 export const names = (directory: string, path: string): ReadonlyArray<string> => {
   try {

@@ -3,10 +3,8 @@ import * as Http from "node:http"
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
 import * as Commands from "../../src/host/cli/Commands.ts"
-import { files } from "../../src/host/cli/Workspace.ts"
-import { directory, names, row, run, start, workspace } from "./Program.ts"
+import { directory, inbox, names, row, run, start, workspace } from "./Program.ts"
 
-const inbox = files.map(([path]) => path.slice("inbox/".length)).sort()
 const drafts = inbox.filter((name) => name.startsWith("draft-"))
 const others = inbox.filter((name) => !name.startsWith("draft-"))
 

@@ -1,8 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { files } from "../../src/host/cli/Workspace.ts"
-import { inOrder, names, row, run, start, workspace } from "./Program.ts"
-
-const inbox = files.map(([path]) => path.slice("inbox/".length)).sort()
+import { inbox, inOrder, names, row, run, start, workspace } from "./Program.ts"
 
 describe("a piped pause", () => {
   it(

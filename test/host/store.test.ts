@@ -1,10 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { files } from "../../src/host/cli/Workspace.ts"
-import { directory, inOrder, names, row, run, start } from "./Program.ts"
-
-const inbox = files.map(([path]) => path.slice("inbox/".length)).sort()
+import { directory, inbox, inOrder, names, row, run, start } from "./Program.ts"
 
 const module = (text: string): ReadonlyArray<string> => ["--import", `data:text/javascript,${encodeURIComponent(text)}`]
 

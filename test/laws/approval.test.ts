@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { AgentRuntime, Event, type Ids, Input, ToolPolicy, ToolScope } from "../../src/index.ts"
-import { answers, type Batch, open, told } from "../support/batches.ts"
+import { answers, type Batch, open, type Options, told } from "../support/batches.ts"
 import { toolResults, userTexts } from "../support/harness.ts"
 import { ofType, seen, seenType } from "../support/providers.ts"
 
@@ -27,6 +27,13 @@ const asked = (batch: Batch, path: string): Effect.Effect<Ids.ToolCallId> =>
 
 const decide = (batch: Batch, path: string, decision: typeof allow | ReturnType<typeof deny>) =>
   Effect.flatMap(batch.callId(path), (id) => batch.session.decide(id, decision))
+
+/** A batch whose only call, `write:a`, waits for an answer about it. */
+const waiting = (free: Options["free"] = []) =>
+  Effect.gen(function* () {
+    const batch = yield* open({ calls: ["write:a"], free, policy: asking("a") })
+    return { ...batch, call: yield* asked(batch, "a") }
+  })
 
 /** Lets everything that can go on go on. */
 const settle = TestClock.adjust("1 minute")
@@ -54,31 +61,21 @@ describe("L-T11 a tool's own needsApproval", () => {
     }).pipe(Effect.scoped, runtime)
   )
 
-  on("L-T11 a function is asked with the call's parameters, and only what it says is asked about", () =>
-    Effect.gen(function* () {
-      const batch = yield* open({ calls: ["choosy:risky", "choosy:safe"], free: "all" })
-      yield* asked(batch, "risky")
-      yield* batch.entered("safe")
-      yield* decide(batch, "risky", allow)
-      assert.deepStrictEqual(told(yield* batch.report), ["risky Completed", "safe Completed"])
-      assert.deepStrictEqual(yield* askedAbout(batch), ["risky"])
-    }).pipe(Effect.scoped, runtime)
-  )
-
-  on("L-T11 an effect is asked with the call's parameters, and only what it says is asked about", () =>
-    Effect.gen(function* () {
-      const batch = yield* open({
-        calls: ["asked:risky", "asked:safe"],
-        free: "all",
-        policy: () => Effect.succeed(ToolPolicy.allow)
-      })
-      yield* asked(batch, "risky")
-      yield* batch.entered("safe")
-      yield* decide(batch, "risky", allow)
-      assert.deepStrictEqual(told(yield* batch.report), ["risky Completed", "safe Completed"])
-      assert.deepStrictEqual(yield* askedAbout(batch), ["risky"])
-    }).pipe(Effect.scoped, runtime)
-  )
+  for (const [what, tool, policy] of [
+    ["a function", "choosy", {}],
+    ["an effect", "asked", { policy: () => Effect.succeed(ToolPolicy.allow) }]
+  ] as const) {
+    on(`L-T11 ${what} is asked with the call's parameters, and only what it says is asked about`, () =>
+      Effect.gen(function* () {
+        const batch = yield* open({ calls: [`${tool}:risky`, `${tool}:safe`], free: "all", ...policy })
+        yield* asked(batch, "risky")
+        yield* batch.entered("safe")
+        yield* decide(batch, "risky", allow)
+        assert.deepStrictEqual(told(yield* batch.report), ["risky Completed", "safe Completed"])
+        assert.deepStrictEqual(yield* askedAbout(batch), ["risky"])
+      }).pipe(Effect.scoped, runtime)
+    )
+  }
 
   on("L-T11 one that dies launches nothing", () =>
     Effect.gen(function* () {
@@ -94,8 +91,7 @@ describe("L-T11 a tool's own needsApproval", () => {
 
   on("L-T11 a policy may tighten: it asks about a tool that asks nothing itself", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting()
       yield* settle
       assert.deepStrictEqual(batch.began, [])
       const [event] = ofType(yield* batch.events, "tool.approval_requested")
@@ -128,13 +124,12 @@ describe("L-T11 a tool's own needsApproval", () => {
 describe("L-T13 the question and the answer", () => {
   on("L-T13 the question is an event with the call, its tool and its parameters, and nothing has started", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      const id = yield* asked(batch, "a")
+      const batch = yield* waiting()
       const events = yield* batch.events
       const [event] = ofType(events, "tool.approval_requested")
       assert.deepStrictEqual(
         [event?.call_id, event?.tool, event?.params, event?.request],
-        [id, "write", { path: "a" }, 1]
+        [batch.call, "write", { path: "a" }, 1]
       )
       assert.deepStrictEqual(ofType(events, "tool.started"), [])
       assert.deepStrictEqual(ofType(events, "tools.admitted"), [])
@@ -160,9 +155,8 @@ describe("L-T13 the question and the answer", () => {
 
   on("L-T13 Allow launches the call, which keeps its real result", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], free: "all", policy: asking("a") })
-      const id = yield* asked(batch, "a")
-      assert.deepStrictEqual(yield* batch.session.decide(id, allow), { accepted: true })
+      const batch = yield* waiting("all")
+      assert.deepStrictEqual(yield* batch.session.decide(batch.call, allow), { accepted: true })
       assert.deepStrictEqual(told(yield* batch.report), ["a Completed"])
       assert.deepStrictEqual(answers(batch.model.requests[1]), ["a did a"])
     }).pipe(Effect.scoped, runtime)
@@ -170,8 +164,7 @@ describe("L-T13 the question and the answer", () => {
 
   on("L-T13 Deny denies the call with the reason, to the report, the events and the model", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], free: "all", policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting("all")
       yield* decide(batch, "a", deny("not before Monday"))
       assert.deepStrictEqual(told(yield* batch.report), ["a Denied not before Monday"])
       assert.deepStrictEqual(
@@ -201,23 +194,21 @@ describe("L-T13 the question and the answer", () => {
 
   on("L-T13 a second answer is refused, and the first stands", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      const id = yield* asked(batch, "a")
-      yield* batch.session.decide(id, allow)
+      const batch = yield* waiting()
+      yield* batch.session.decide(batch.call, allow)
       const refused = { accepted: false, reason: "already-decided" } as const
-      assert.deepStrictEqual(yield* batch.session.decide(id, deny("no")), refused)
+      assert.deepStrictEqual(yield* batch.session.decide(batch.call, deny("no")), refused)
       yield* batch.entered("a")
-      assert.deepStrictEqual(yield* batch.session.decide(id, deny("no")), refused)
+      assert.deepStrictEqual(yield* batch.session.decide(batch.call, deny("no")), refused)
       yield* batch.release("a")
       assert.deepStrictEqual(told(yield* batch.report), ["a Completed"])
-      assert.deepStrictEqual(yield* batch.session.decide(id, deny("no")), refused)
+      assert.deepStrictEqual(yield* batch.session.decide(batch.call, deny("no")), refused)
     }).pipe(Effect.scoped, runtime)
   )
 
   on("L-T13 an answer about a call that was never requested is refused", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting()
       const other = `${batch.id}.1.9` as Ids.ToolCallId
       assert.deepStrictEqual(yield* batch.session.decide(other, allow), { accepted: false, reason: "unknown-id" })
       assert.deepStrictEqual(batch.began, [])
@@ -226,8 +217,7 @@ describe("L-T13 the question and the answer", () => {
 
   on("L-T13 answering the provider's id instead of the runtime's is refused", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting()
       const receipt = yield* batch.session.decide("a" as Ids.ToolCallId, allow)
       assert.deepStrictEqual(receipt, { accepted: false, reason: "unknown-id" })
     }).pipe(Effect.scoped, runtime)
@@ -239,11 +229,10 @@ describe("L-T13 a correction meanwhile", () => {
     const which = scope === undefined ? "about all work" : "about the tool"
     on(`L-T13 a correction ${which} ends the waiting call not-started(steering), and a later answer is refused`, () =>
       Effect.gen(function* () {
-        const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-        const id = yield* asked(batch, "a")
+        const batch = yield* waiting()
         yield* batch.steer("rather not", { id: "s", ...(scope === undefined ? {} : { scope }) })
         assert.deepStrictEqual(told(yield* batch.report), ["a NotStarted steering s"])
-        assert.isFalse((yield* batch.session.decide(id, allow)).accepted)
+        assert.isFalse((yield* batch.session.decide(batch.call, allow)).accepted)
         assert.deepStrictEqual(userTexts(batch.model.requests[1]), ["go", "rather not"])
         assert.deepStrictEqual(batch.began, [])
       }).pipe(Effect.scoped, runtime)
@@ -254,8 +243,7 @@ describe("L-T13 a correction meanwhile", () => {
     const which = scope.tools.length === 0 ? "about nothing" : "about another tool"
     on(`L-T13 a correction ${which} leaves it waiting, and it is launched when allowed`, () =>
       Effect.gen(function* () {
-        const batch = yield* open({ calls: ["write:a"], free: "all", policy: asking("a") })
-        yield* asked(batch, "a")
+        const batch = yield* waiting("all")
         yield* batch.steer("by the way", { id: "s", scope })
         yield* settle
         assert.deepStrictEqual(yield* decide(batch, "a", allow), { accepted: true })
@@ -267,8 +255,7 @@ describe("L-T13 a correction meanwhile", () => {
 
   on("L-T13 after an Allow the corrections are looked at again: one that came before the launch withholds it", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], free: "all", policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting("all")
       yield* batch.session.pause()
       assert.deepStrictEqual(yield* decide(batch, "a", allow), { accepted: true })
       yield* batch.steer("no", { id: "s" })
@@ -293,22 +280,20 @@ describe("L-T13 a correction meanwhile", () => {
 describe("L-T13 the end of the generation meanwhile", () => {
   on("L-T13 a stop ends the waiting call not-started(stopped), and a later answer is refused", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      const id = yield* asked(batch, "a")
+      const batch = yield* waiting()
       yield* batch.session.stop(batch.id)
-      assert.isFalse((yield* batch.session.decide(id, allow)).accepted)
+      assert.isFalse((yield* batch.session.decide(batch.call, allow)).accepted)
       const report = yield* batch.report
       assert.deepStrictEqual([report.outcome, ...told(report)], ["stopped", "a NotStarted stopped"])
-      assert.isFalse((yield* batch.session.decide(id, allow)).accepted)
+      assert.isFalse((yield* batch.session.decide(batch.call, allow)).accepted)
     }).pipe(Effect.scoped, runtime)
   )
 
   on("L-T13 a cancel ends the waiting call not-started(cancelled): it was never running", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      const id = yield* asked(batch, "a")
+      const batch = yield* waiting()
       yield* batch.session.cancel(batch.id)
-      assert.isFalse((yield* batch.session.decide(id, allow)).accepted)
+      assert.isFalse((yield* batch.session.decide(batch.call, allow)).accepted)
       const report = yield* batch.report
       assert.deepStrictEqual([report.outcome, ...told(report)], ["cancelled", "a NotStarted cancelled"])
       assert.deepStrictEqual(ofType(yield* batch.events, "tool.interrupted"), [])
@@ -318,11 +303,10 @@ describe("L-T13 the end of the generation meanwhile", () => {
   on("L-T13 a close ends the waiting call not-started(closed)", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const batch = yield* Scope.provide(open({ calls: ["write:a"], policy: asking("a") }), scope)
-      const id = yield* asked(batch, "a")
+      const batch = yield* Scope.provide(waiting(), scope)
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual(told(yield* batch.report), ["a NotStarted closed"])
-      assert.isFalse((yield* batch.session.decide(id, allow)).accepted)
+      assert.isFalse((yield* batch.session.decide(batch.call, allow)).accepted)
       assert.strictEqual((yield* batch.events).filter(Event.isTerminal).length, 1)
     }).pipe(Effect.scoped, runtime)
   )
@@ -331,8 +315,7 @@ describe("L-T13 the end of the generation meanwhile", () => {
 describe("L-T13 a pause meanwhile", () => {
   on("L-T13 an unscoped pause delays the launch and not the answer", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], free: "all", policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting("all")
       yield* batch.session.pause()
       assert.deepStrictEqual(yield* decide(batch, "a", allow), { accepted: true })
       yield* settle
@@ -344,8 +327,7 @@ describe("L-T13 a pause meanwhile", () => {
 
   on("L-T13 during an unscoped pause a Deny is told at once", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting()
       yield* batch.session.pause()
       yield* decide(batch, "a", deny("no"))
       yield* seenType(batch.session, "tool.denied")
@@ -355,8 +337,7 @@ describe("L-T13 a pause meanwhile", () => {
 
   on("L-T13 a waiting call is not running: a pause takes effect while it waits", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting()
       yield* batch.session.pause()
       yield* settle
       assert.strictEqual(ofType(yield* batch.events, "pause.effective").length, 1)
@@ -366,8 +347,7 @@ describe("L-T13 a pause meanwhile", () => {
 
   on("L-T13 a pause about the tool leaves the call waiting, and makes it not-started(paused) at its launch", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting()
       yield* batch.session.pause({ scope: ToolScope.tools("write") })
       yield* settle
       assert.deepStrictEqual(yield* decide(batch, "a", allow), { accepted: true })
@@ -377,8 +357,7 @@ describe("L-T13 a pause meanwhile", () => {
 
   on("L-T13 a pause about the tool that ends before the answer changes nothing", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], free: "all", policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting("all")
       yield* batch.session.pause({ scope: ToolScope.tools("write") })
       yield* batch.session.resume()
       yield* decide(batch, "a", allow)
@@ -388,8 +367,7 @@ describe("L-T13 a pause meanwhile", () => {
 
   on("L-T13 a follow-up accepted while a call waits neither withdraws nor launches it", () =>
     Effect.gen(function* () {
-      const batch = yield* open({ calls: ["write:a"], free: "all", policy: asking("a") })
-      yield* asked(batch, "a")
+      const batch = yield* waiting("all")
       yield* batch.session.submit(Input.followUp("later"))
       yield* settle
       assert.deepStrictEqual(batch.began, [])

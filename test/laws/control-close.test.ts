@@ -5,6 +5,7 @@ import type { LanguageModel } from "effect/ai"
 import { TestClock } from "effect/testing"
 import { Agent, AgentRuntime, Checkpointer, type Ids, Input, type Session } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
+import { stubborn, twoCalls, working } from "../support/generations.ts"
 import { type Harness, inputId, open, type Options, record, toolkit, types } from "../support/harness.ts"
 import {
   gate,
@@ -20,10 +21,6 @@ import {
 
 const on = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
-const twoCalls = ScriptedModel.calls([
-  { name: "edit", id: "a", params: { path: "p" } },
-  { name: "send", id: "b", params: { path: "p" } }
-])
 
 /** A session in a scope of its own. */
 const openIn = (scope: Scope.Scope, options: Options) => Scope.provide(open(options), scope)
@@ -108,10 +105,7 @@ describe("L-C7 closing", () => {
   on("L-C7 the calls of a closed session are paired: interrupted and not-started(closed)", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const tool = yield* gate
-      const { prompt, session } = yield* openIn(scope, { script: scripted(twoCalls), edit: () => tool.pass("edited") })
-      const id = yield* prompt("go")
-      yield* tool.entered
+      const { id, session } = yield* Scope.provide(working(), scope)
       yield* Scope.close(scope, Exit.void)
       const report = yield* session.await(id)
       assert.deepStrictEqual(statuses(report), [
@@ -125,13 +119,7 @@ describe("L-C7 closing", () => {
   on("L-C7 the close waits for an interrupted call as long as its grace time", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const tool = yield* gate
-      const { prompt, session } = yield* openIn(scope, {
-        script: scripted(twoCalls),
-        edit: () => Effect.uninterruptible(tool.pass("edited"))
-      })
-      const id = yield* prompt("go")
-      yield* tool.entered
+      const { id, session } = yield* Scope.provide(stubborn, scope)
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
       yield* TestClock.adjust("4999 millis")
       assert.isUndefined(closing.pollUnsafe())
@@ -144,11 +132,7 @@ describe("L-C7 closing", () => {
   on("L-C7 with queued follow-ups and nothing running to be let finish, none of them starts", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const tool = yield* gate
-      const harness = yield* openIn(scope, { script: scripted(twoCalls), edit: () => tool.pass("edited") })
-      yield* harness.prompt("go")
-      yield* tool.entered
-      for (const id of ["f1", "f2"]) yield* harness.session.submit(Input.followUp(id, { id }))
+      const { harness } = yield* Scope.provide(working(["f1", "f2"]), scope)
       yield* harness.session.submit(Input.collect("c", { id: "c1" }))
       yield* Scope.close(scope, Exit.void)
       for (const id of ["f1", "f2", "c1"]) {
@@ -193,10 +177,7 @@ describe("L-C7 closing", () => {
   on("L-C7 a close overrides a stop that is still waiting for its tool", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const tool = yield* gate
-      const { prompt, session } = yield* openIn(scope, { script: scripted(twoCalls), edit: () => tool.pass("edited") })
-      const id = yield* prompt("go")
-      yield* tool.entered
+      const { id, session } = yield* Scope.provide(working(), scope)
       yield* session.stop(id)
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual([(yield* session.await(id)).outcome, (yield* session.status).closed], ["cancelled", true])

@@ -1,43 +1,13 @@
 /** C6: what a cancel or stop covers, and what waits for the next generation. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { AgentRuntime, Input, type Session } from "../../src/index.ts"
-import { ScriptedModel } from "../../src/testing/index.ts"
-import { inputId, open, userTexts } from "../support/harness.ts"
-import { gate, ofType, scripted } from "../support/providers.ts"
+import { AgentRuntime, Input } from "../../src/index.ts"
+import { receiptOf, stubborn, working } from "../support/generations.ts"
+import { inputId, userTexts } from "../support/harness.ts"
+import { ofType } from "../support/providers.ts"
 
 const on = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
-const twoCalls = ScriptedModel.calls([
-  { name: "edit", id: "a", params: { path: "p" } },
-  { name: "send", id: "b", params: { path: "p" } }
-])
-
-/** A generation whose first tool runs until it is let go, with a second call waiting behind it. */
-const working = (followUps: ReadonlyArray<string> = []) =>
-  Effect.gen(function* () {
-    const tool = yield* gate
-    const harness = yield* open({ script: scripted(twoCalls), edit: () => tool.pass("edited") })
-    const id = yield* harness.prompt("go", "p1")
-    yield* tool.entered
-    for (const name of followUps) yield* harness.session.submit(Input.followUp(name, { id: name }))
-    return { harness, session: harness.session, id, tool }
-  })
-
-/** The same, with a tool that a cancel cannot end before the grace time. */
-const stubborn = Effect.gen(function* () {
-  const tool = yield* gate
-  const harness = yield* open({ script: scripted(twoCalls), edit: () => Effect.uninterruptible(tool.pass("edited")) })
-  const id = yield* harness.prompt("go", "p1")
-  yield* tool.entered
-  return { harness, session: harness.session, id, tool }
-})
-
-const receiptOf = (session: Session.Session, id: string) =>
-  Effect.map(session.receipt(inputId(id)), (found) => {
-    const receipt = Option.getOrUndefined(found)
-    return receipt?.accepted === true ? [receipt.disposition, receipt.reason] : undefined
-  })
 
 describe("L-C6 what a cancel covers", () => {
   on("L-C6 follow-ups stay queued and the first of them starts", () =>

@@ -1,57 +1,30 @@
 /** C1, C4 and C5: reading, cancelling and stopping one generation. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
-import type { Prompt } from "effect/ai"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { AgentRuntime, Checkpointer, ContextStore, Input, type Session, ToolReconciler } from "../../src/index.ts"
+import { AgentRuntime, Checkpointer, ToolReconciler } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
+import * as Contexts from "../support/contexts.ts"
+import { receiptOf, requesting, stubborn, twoCalls, working } from "../support/generations.ts"
 import { generationId, inputId, open, types } from "../support/harness.ts"
 import { gate, overloaded, seenType, statuses, unauthorised, scripted } from "../support/providers.ts"
 
 const on = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
-const twoCalls = ScriptedModel.calls([
-  { name: "edit", id: "a", params: { path: "p" } },
-  { name: "send", id: "b", params: { path: "p" } }
-])
 
-/** A generation whose first tool runs until it is let go, with a second call waiting behind it. */
-const working = (followUps: ReadonlyArray<string> = []) =>
-  Effect.gen(function* () {
-    const tool = yield* gate
-    const harness = yield* open({ script: scripted(twoCalls), edit: () => tool.pass("edited") })
-    const id = yield* harness.prompt("go", "p1")
-    yield* tool.entered
-    for (const name of followUps) yield* harness.session.submit(Input.followUp(name, { id: name }))
-    return { harness, session: harness.session, id, tool }
-  })
-
-/** The same, with a tool that a cancel cannot end before the grace time. */
-const stubborn = Effect.gen(function* () {
-  const tool = yield* gate
-  const harness = yield* open({ script: scripted(twoCalls), edit: () => Effect.uninterruptible(tool.pass("edited")) })
-  const id = yield* harness.prompt("go", "p1")
-  yield* tool.entered
-  return { harness, session: harness.session, id, tool }
-})
-
-const memoryStore = () => {
-  const messages: Array<Prompt.Message> = []
-  return {
-    append: (added) => Effect.sync(() => void messages.push(...added)),
-    messages: Effect.sync(() => [...messages]),
-    has: () => Effect.succeed("cannot-tell" as const)
-  } satisfies ContextStore.Service
+/** Keeps the conversation in a context that cannot tell what it has, and whose `nth` write waits first. */
+const keptInDoubt = (nth = 0, wait: Effect.Effect<unknown> = Effect.void) => {
+  let appends = 0
+  return Contexts.keptIn(
+    Contexts.make({
+      append: (land) => (++appends === nth ? Effect.andThen(wait, land) : land),
+      has: () => Effect.succeed("cannot-tell")
+    })
+  )
 }
 
 const refusedWith = (receipt: { readonly accepted: boolean; readonly reason?: unknown; readonly actual?: unknown }) =>
   receipt.accepted ? "accepted" : [receipt.reason, receipt.actual]
-
-const receiptOf = (session: Session.Session, id: string) =>
-  Effect.map(session.receipt(inputId(id)), (found) => {
-    const receipt = Option.getOrUndefined(found)
-    return receipt?.accepted === true ? [receipt.disposition, receipt.reason] : undefined
-  })
 
 describe("L-C1 reading", () => {
   on("L-C1 status changes nothing: no event, no queue, no running work", () =>
@@ -107,7 +80,7 @@ describe("L-C1 reading", () => {
       })
     }).pipe(
       Effect.scoped,
-      Effect.provideService(ContextStore.ContextStore, memoryStore()),
+      keptInDoubt(),
       Effect.provideService(ToolReconciler.ToolReconciler, () => Effect.succeedNone),
       runtime
     )
@@ -172,16 +145,8 @@ describe("L-C4 cancelling", () => {
 
   on("L-C4 the report tells what is unknown", () =>
     Effect.gen(function* () {
-      const store = memoryStore()
       const writing = yield* gate
-      let appends = 0
-      const slow: ContextStore.Service = {
-        ...store,
-        append: (added) => (++appends === 1 ? writing.pass(undefined) : store.append(added))
-      }
-      const { prompt, session } = yield* open({ script: scripted() }).pipe(
-        Effect.provideService(ContextStore.ContextStore, slow)
-      )
+      const { prompt, session } = yield* keptInDoubt(1, writing.pass(undefined))(open({ script: scripted() }))
       const id = yield* prompt("go", "p1")
       yield* writing.entered
       yield* session.cancel(id)
@@ -214,18 +179,12 @@ describe("L-C4 cancelling", () => {
 describe("L-C5 stopping", () => {
   on("L-C5 a stop lets the running request finish and launches none of its calls", () =>
     Effect.gen(function* () {
-      const asking = yield* gate
-      const step = ScriptedModel.wait(
-        asking.pass(undefined),
-        ScriptedModel.steps([ScriptedModel.text("I will"), twoCalls])
-      )
-      const harness = yield* open({ script: scripted(step) })
-      const id = yield* harness.prompt("go")
-      yield* asking.entered
-      assert.deepStrictEqual(yield* harness.session.stop(id), { accepted: true })
+      const step = ScriptedModel.steps([ScriptedModel.text("I will"), twoCalls])
+      const { harness, id, request, session } = yield* requesting(step)
+      assert.deepStrictEqual(yield* session.stop(id), { accepted: true })
       yield* TestClock.adjust("1 minute")
-      yield* asking.open
-      const report = yield* harness.session.await(id)
+      yield* request.open
+      const report = yield* session.await(id)
       const stopped = { _tag: "NotStarted", reason: "stopped" } as const
       assert.deepStrictEqual(
         [report.outcome, report.requests, statuses(report)],
@@ -311,15 +270,10 @@ describe("L-C5 stopping", () => {
 
   on("L-C5 a stop accepted before the running request fails decides the outcome, and nothing is tried again", () =>
     Effect.gen(function* () {
-      const asking = yield* gate
-      const harness = yield* open({
-        script: scripted(ScriptedModel.wait(asking.pass(undefined), ScriptedModel.fail(overloaded)))
-      })
-      const id = yield* harness.prompt("go")
-      yield* asking.entered
-      yield* harness.session.stop(id)
-      yield* asking.open
-      const report = yield* harness.session.await(id)
+      const { id, request, session } = yield* requesting(ScriptedModel.fail(overloaded))
+      yield* session.stop(id)
+      yield* request.open
+      const report = yield* session.await(id)
       assert.deepStrictEqual([report.outcome, report.requests], ["stopped", 1])
     }).pipe(Effect.scoped, runtime)
   )
@@ -353,16 +307,9 @@ describe("L-C5 stopping", () => {
 
   on("L-C5 stop and cancel are refused once the generation has closed by itself", () =>
     Effect.gen(function* () {
-      const store = memoryStore()
       const writing = yield* gate
-      let appends = 0
-      const slow: ContextStore.Service = {
-        ...store,
-        append: (added) =>
-          ++appends === 2 ? Effect.andThen(writing.pass(undefined), store.append(added)) : store.append(added)
-      }
       const { prompt, session, steer } = yield* open({ script: scripted(ScriptedModel.fail(unauthorised)) }).pipe(
-        Effect.provideService(ContextStore.ContextStore, slow)
+        keptInDoubt(2, writing.pass(undefined))
       )
       const id = yield* prompt("go")
       yield* writing.entered

@@ -5,20 +5,33 @@ import { Event, Input } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { inputId, journalled, open, types, userTexts } from "../support/harness.ts"
 import * as contexts from "../support/contexts.ts"
+import { cancelledInDoubt } from "../support/contexts-doubt.ts"
+import { listen } from "../support/listeners.ts"
 import { duringRequest, duringTool, lasting, passing, receipts, report, run, seen, words } from "../support/scenes.ts"
 
 const carrying = (requests: ReadonlyArray<ScriptedModel.Request>, text: string): ReadonlyArray<number> =>
   requests.flatMap((request) => userTexts(request).flatMap((found) => (found === text ? [request.index] : [])))
 
+/** A generation with a steer `s` whose second read of its context is under way, and lasts as long as `wait`. */
+const duringSecondRead = (wait: Effect.Effect<void>) =>
+  Effect.gen(function* () {
+    const reading = yield* Deferred.make<void>()
+    const context = contexts.make({
+      messages: (all, count) =>
+        count < 2 ? Effect.succeed(all) : Effect.as(Effect.andThen(Deferred.succeed(reading, undefined), wait), all)
+    })
+    const h = yield* contexts.keptIn(context)(duringRequest())
+    yield* h.steer(h.id, "x", { id: "s" })
+    yield* h.go
+    yield* Deferred.await(reading)
+    return h
+  })
+
 describe("L-D1 the only ways", () => {
   it.effect("L-D1 case 42: at every event a receipt is queued or has ended as applied, held or unknown, for good", () =>
     run(
       Effect.gen(function* () {
-        const context = contexts.make({
-          append: (land, id) => (id === "s2" ? Effect.never : land),
-          has: () => Effect.succeed("cannot-tell")
-        })
-        const h = yield* contexts.keptIn(context)(duringTool())
+        const h = yield* contexts.keptIn(contexts.doubtful("s2"))(duringTool())
         const ids = ["s1", "s2", "s3"]
         const lives = new Map<string, Array<string>>(ids.map((id) => [id, []]))
         yield* Effect.forkScoped(
@@ -96,18 +109,8 @@ describe("L-D2 what applied says", () => {
   it.effect("L-D2 the request is absent until one that carries it starts, then it is that one's number", () =>
     run(
       Effect.gen(function* () {
-        const reading = yield* Deferred.make<void>()
         const read = yield* Deferred.make<void>()
-        const context = contexts.make({
-          messages: (all, count) =>
-            count < 2
-              ? Effect.succeed(all)
-              : Effect.as(Effect.andThen(Deferred.succeed(reading, undefined), Deferred.await(read)), all)
-        })
-        const h = yield* contexts.keptIn(context)(duringRequest())
-        yield* h.steer(h.id, "x", { id: "s" })
-        yield* h.go
-        yield* Deferred.await(reading)
+        const h = yield* duringSecondRead(Deferred.await(read))
         assert.deepStrictEqual(yield* receipts(h, "s"), ["applied"])
         yield* Deferred.succeed(read, undefined)
         yield* report(h, h.id)
@@ -190,15 +193,7 @@ describe("L-D2 what applied says", () => {
   it.effect("L-D2 a generation that ends before any further request leaves applied without one", () =>
     run(
       Effect.gen(function* () {
-        const reading = yield* Deferred.make<void>()
-        const context = contexts.make({
-          messages: (all, count) =>
-            count < 2 ? Effect.succeed(all) : Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
-        })
-        const h = yield* contexts.keptIn(context)(duringRequest())
-        yield* h.steer(h.id, "x", { id: "s" })
-        yield* h.go
-        yield* Deferred.await(reading)
+        const h = yield* duringSecondRead(Effect.never)
         yield* h.session.cancel(h.id)
         const { deliveredInputIds, outcome } = yield* report(h, h.id)
         assert.deepStrictEqual([outcome, deliveredInputIds], ["cancelled", [inputId("p"), inputId("s")]])
@@ -250,17 +245,8 @@ describe("L-D4 what unknown says", () => {
   it.effect("L-D4 only the input whose own write had begun is unknown", () =>
     run(
       Effect.gen(function* () {
-        const context = contexts.make({
-          append: (land, id) => (id === "s2" ? Effect.never : land),
-          has: () => Effect.succeed("cannot-tell")
-        })
-        const h = yield* contexts.keptIn(context)(duringTool())
-        for (const id of ["s1", "s2", "s3"]) yield* h.steer(h.id, id, { id })
-        yield* h.go
-        yield* seen(h, "steering.applied")
-        yield* h.session.cancel(h.id)
-        yield* report(h, h.id)
-        assert.notInclude(context.begun, "s3")
+        const h = yield* cancelledInDoubt
+        assert.notInclude(h.context.begun, "s3")
         assert.deepStrictEqual(yield* receipts(h, "s1", "s2", "s3"), [
           "applied",
           "unknown write-interrupted",
@@ -340,13 +326,10 @@ describe("L-D6 nothing is left queued", () => {
           const h = yield* duringRequest(options)
           const ids = ["s1", "s2", "s3"]
           const atEnd = yield* Deferred.make<ReadonlyArray<string>>()
-          yield* Effect.forkScoped(
-            Stream.runForEach(h.session.events(), (event) =>
-              Event.isTerminal(event)
-                ? Effect.flatMap(receipts(h, ...ids), (found) => Deferred.succeed(atEnd, found))
-                : Effect.void
-            ),
-            { startImmediately: true }
+          yield* listen(h.session, (event) =>
+            Event.isTerminal(event)
+              ? Effect.flatMap(receipts(h, ...ids), (found) => Deferred.succeed(atEnd, found))
+              : Effect.void
           )
           for (const id of ids) yield* h.steer(h.id, "x", { id })
           if (outcome === "stopped") yield* h.session.stop(h.id)

@@ -6,24 +6,34 @@ import { TestClock } from "effect/testing"
 import { Input } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import * as Contexts from "../support/contexts.ts"
-import { inputId, toolResults } from "../support/harness.ts"
+import { fork, inputId, type Options, toolResults } from "../support/harness.ts"
 import { receipts, report, words } from "../support/scenes.ts"
 import * as Stores from "../support/stores.ts"
 
 const law = it.effect
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
 const answers = ["one", "two", "three", "four"].map((text) => ScriptedModel.text(text))
 const editing = [ScriptedModel.call("edit", { path: "a" }, "a"), ...answers]
+const editingTwice = [
+  ScriptedModel.calls(["a", "b"].map((path) => ({ name: "edit", params: { path }, id: path }))),
+  ...answers
+]
 const fresh = Effect.map(Stores.disk, (disk) => ({ disk, store: Stores.watch(disk) }))
+
+/** A prompt that has come to the first append that carries this, which is held. */
+const duringWrite = (options: Options, kind: Parameters<typeof Stores.hold>[1], values?: Record<string, unknown>) =>
+  Effect.gen(function* () {
+    const { store } = yield* fresh
+    const h = yield* Stores.boot(store.service, options)
+    const held = yield* Stores.hold(store, kind, Stores.lands, values)
+    const id = yield* h.prompt("do it", "p")
+    yield* held.reached
+    return { h, held, id, store }
+  })
 
 describe("L-T10 a tool", () => {
   law("L-T10 its start is written before its handler begins", () =>
     Effect.gen(function* () {
-      const { store } = yield* fresh
-      const h = yield* Stores.boot(store.service, { script: editing })
-      const held = yield* Stores.hold(store, "tool.started")
-      const id = yield* h.prompt("do it", "p")
-      yield* held.reached
+      const { h, held, id } = yield* duringWrite({ script: editing }, "tool.started")
       yield* Stores.settle
       assert.deepStrictEqual(h.began, [])
       yield* held.release
@@ -34,13 +44,8 @@ describe("L-T10 a tool", () => {
 
   law("L-T10 every start of a wave is written before any of its handlers begins", () =>
     Effect.gen(function* () {
-      const { store } = yield* fresh
-      const calls = ["a", "b"].map((path) => ({ name: "edit", params: { path }, id: path }))
-      const script = [ScriptedModel.calls(calls), ...answers]
-      const h = yield* Stores.boot(store.service, { script, agent: { tools: { concurrency: 2 } } })
-      const held = yield* Stores.hold(store, "tool.started", Stores.lands, { provider_call_id: "b" })
-      const id = yield* h.prompt("do it", "p")
-      yield* held.reached
+      const options = { script: editingTwice, agent: { tools: { concurrency: 2 } } }
+      const { h, held, id } = yield* duringWrite(options, "tool.started", { provider_call_id: "b" })
       yield* Stores.settle
       assert.deepStrictEqual(h.began, [])
       yield* held.release
@@ -63,12 +68,8 @@ describe("L-T10 a tool", () => {
 
   law("L-T10 its outcome is written before the next call begins and before the next request", () =>
     Effect.gen(function* () {
-      const { store } = yield* fresh
-      const calls = ["a", "b"].map((path) => ({ name: "edit", params: { path }, id: path }))
-      const h = yield* Stores.boot(store.service, { script: [ScriptedModel.calls(calls), ...answers] })
-      const first = yield* Stores.hold(store, "tool.completed", Stores.lands, { provider_call_id: "a" })
-      const id = yield* h.prompt("do it", "p")
-      yield* first.reached
+      const values = { provider_call_id: "a" }
+      const { h, held: first, id, store } = yield* duringWrite({ script: editingTwice }, "tool.completed", values)
       yield* Stores.settle
       assert.deepStrictEqual(h.began, ["edit"])
       const second = yield* Stores.hold(store, "tool.completed", Stores.lands, { provider_call_id: "b" })
@@ -83,11 +84,7 @@ describe("L-T10 a tool", () => {
 
   law("L-T10 a cancel accepted while its start is being written: the call is interrupted and did not begin", () =>
     Effect.gen(function* () {
-      const { store } = yield* fresh
-      const h = yield* Stores.boot(store.service, { script: editing })
-      const held = yield* Stores.hold(store, "tool.started")
-      const id = yield* h.prompt("do it", "p")
-      yield* held.reached
+      const { h, held, id } = yield* duringWrite({ script: editing }, "tool.started")
       const cancelled = yield* fork(h.session.cancel(id))
       yield* Stores.settle
       yield* held.release
@@ -103,11 +100,7 @@ describe("L-C10 intent before effect", () => {
   for (const request of [1, 2]) {
     law(`L-R2 request ${request} is written as started before the provider is asked`, () =>
       Effect.gen(function* () {
-        const { store } = yield* fresh
-        const h = yield* Stores.boot(store.service, { script: editing })
-        const held = yield* Stores.hold(store, "request.started", Stores.lands, { request })
-        const id = yield* h.prompt("do it", "p")
-        yield* held.reached
+        const { h, held, id } = yield* duringWrite({ script: editing }, "request.started", { request })
         yield* Stores.settle
         assert.strictEqual(h.model.requests.length, request - 1)
         yield* held.release
@@ -119,11 +112,7 @@ describe("L-C10 intent before effect", () => {
   law("L-B3 a write into a host's context is written as begun before it begins", () => {
     const context = Contexts.make()
     return Effect.gen(function* () {
-      const { store } = yield* fresh
-      const h = yield* Stores.boot(store.service, { script: answers })
-      const held = yield* Stores.hold(store, "write-begun")
-      const id = yield* h.prompt("do it", "p")
-      yield* held.reached
+      const { h, held, id } = yield* duringWrite({ script: answers }, "write-begun")
       yield* Stores.settle
       assert.deepStrictEqual(context.begun, [])
       yield* held.release
@@ -201,7 +190,6 @@ describe("L-R1 a write into a host's context that had begun", () => {
 
   law("L-B3 interrupted, answered absent and landing late: it is never held", () =>
     Effect.gen(function* () {
-      const { store } = yield* fresh
       const late = yield* Deferred.make<void>()
       const begun = yield* Deferred.make<void>()
       const context = Contexts.make({
@@ -212,10 +200,7 @@ describe("L-R1 a write into a host's context that had begun", () => {
               )
             : land
       })
-      const h = yield* Stores.boot(store.service, { script: editing }).pipe(Contexts.keptIn(context))
-      const held = yield* Stores.hold(store, "tool.completed")
-      const id = yield* h.prompt("do it", "p")
-      yield* held.reached
+      const { h, held, id } = yield* duringWrite({ script: editing }, "tool.completed").pipe(Contexts.keptIn(context))
       const steered = yield* fork(h.steer(id, "s1", { id: "s1" }))
       yield* held.release
       yield* Fiber.join(steered)

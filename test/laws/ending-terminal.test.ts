@@ -3,8 +3,8 @@ import { Deferred, Effect } from "effect"
 import { Event, type Generation, Input } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { inputId, types, userTexts } from "../support/harness.ts"
-import * as contexts from "../support/contexts.ts"
-import { duringRequest, duringTool, lasting, receipts, report, run, seen } from "../support/scenes.ts"
+import { cancelledInDoubt } from "../support/contexts-doubt.ts"
+import { duringRequest, lasting, receipts, report, run, seen } from "../support/scenes.ts"
 
 describe("L-E4 the terminal event", () => {
   const ways: ReadonlyArray<readonly [outcome: Generation.Outcome, options: Parameters<typeof duringRequest>[0]]> = [
@@ -48,16 +48,8 @@ describe("L-E4 the terminal event", () => {
   it.effect("L-E4 what is unknown is in a list of its own", () =>
     run(
       Effect.gen(function* () {
-        const context = contexts.make({
-          append: (land, id) => (id === "s2" ? Effect.never : land),
-          has: () => Effect.succeed("cannot-tell")
-        })
-        const h = yield* contexts.keptIn(context)(duringTool())
-        for (const id of ["s1", "s2", "s3"]) yield* h.steer(h.id, id, { id })
-        yield* h.go
-        yield* seen(h, "steering.applied")
-        yield* h.session.cancel(h.id)
-        const { deliveredInputIds, undeliveredInputIds, unknownInputIds } = yield* report(h, h.id)
+        const h = yield* cancelledInDoubt
+        const { deliveredInputIds, undeliveredInputIds, unknownInputIds } = h.report
         const lists = [["p", "s1"], ["s3"], ["s2"]].map((ids) => ids.map(inputId))
         assert.deepStrictEqual([deliveredInputIds, undeliveredInputIds, unknownInputIds], lists)
         assert.deepStrictEqual(

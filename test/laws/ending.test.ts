@@ -26,6 +26,15 @@ const duringCheckpoint = Effect.gen(function* () {
   return { ...h, id, saved, go: Effect.asVoid(Deferred.succeed(gate, undefined)) }
 })
 
+/** The same generation at its end, continued by a steer accepted during that checkpoint. */
+const continued = Effect.tap(duringCheckpoint, (h) =>
+  Effect.gen(function* () {
+    yield* h.steer(h.id, "not quite")
+    yield* h.go
+    yield* report(h, h.id)
+  })
+)
+
 describe("L-E1 the second look", () => {
   it.effect(
     "L-E1 case 1: a steer accepted during the checkpoint continues the same generation with one more request",
@@ -47,10 +56,7 @@ describe("L-E1 the second look", () => {
   it.effect("L-E1 the continuation replays neither the prompt nor a tool", () =>
     run(
       Effect.gen(function* () {
-        const h = yield* duringCheckpoint
-        yield* h.steer(h.id, "not quite")
-        yield* h.go
-        yield* report(h, h.id)
+        const h = yield* continued
         assert.deepStrictEqual(h.began, ["edit"])
         assert.deepStrictEqual(userTexts(h.model.requests[2]), ["do it", "not quite"])
         assert.strictEqual(toolResults(h.model.requests[2]).length, 1)
@@ -61,10 +67,7 @@ describe("L-E1 the second look", () => {
   it.effect("L-E1 each normal finish saves a checkpoint of the request it follows", () =>
     run(
       Effect.gen(function* () {
-        const h = yield* duringCheckpoint
-        yield* h.steer(h.id, "not quite")
-        yield* h.go
-        yield* report(h, h.id)
+        const h = yield* continued
         assert.deepStrictEqual(
           h.saved.map((checkpoint) => [checkpoint.generationId, checkpoint.request]),
           [

@@ -1,30 +1,23 @@
 /** V3 and V4: listeners that act from inside their handlers, and what precedes what. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Stream } from "effect"
-import { AgentRuntime, type Event, Input, type Receipt, type Session } from "../../src/index.ts"
+import { Effect, Exit, Fiber } from "effect"
+import { AgentRuntime, type Event, Input, type Receipt } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { type Harness, journalled, open, record, types, userTexts } from "../support/harness.ts"
+import { edit, listen, working } from "../support/listeners.ts"
 import { eventsOf, gate, ofType, seenType, scripted } from "../support/providers.ts"
 
 const on = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
-const edit = ScriptedModel.steps([ScriptedModel.text("I edit"), ScriptedModel.call("edit", { path: "p" }, "a")])
 
-/** A generation whose tool runs until it is let go. */
-const working = Effect.gen(function* () {
-  const tool = yield* gate
-  const harness = yield* open({ script: scripted(edit), edit: () => tool.pass("edited") })
-  const id = yield* harness.prompt("go", "p1")
-  yield* tool.entered
-  return { harness, session: harness.session, id, tool }
+/** A generation that was steered while its tool ran, at its end. */
+const steered = Effect.gen(function* () {
+  const { harness, id, session, tool } = yield* working
+  yield* harness.steer(id, "so", { id: "s1" })
+  yield* tool.open
+  yield* session.await(id)
+  return harness
 })
-
-/** Acts on every event of a type, in the listener's own turn. */
-const listen = (session: Session.Session, act: (event: Event.SessionEvent) => Effect.Effect<unknown, unknown>) =>
-  Effect.forkScoped(
-    Stream.runForEach(session.events(), (event) => act(event)),
-    { startImmediately: true }
-  )
 
 describe("L-V3 listeners", () => {
   on("L-V3 a listener may steer the generation from inside its handler", () =>
@@ -152,10 +145,7 @@ describe("L-V3 listeners", () => {
 describe("L-V4 order", () => {
   on("L-V4 what the model said before a boundary precedes what that boundary applied", () =>
     Effect.gen(function* () {
-      const { harness, id, session, tool } = yield* working
-      yield* harness.steer(id, "so", { id: "s1" })
-      yield* tool.open
-      yield* session.await(id)
+      const harness = yield* steered
       const events = yield* harness.events
       const [said, answered] = ofType(events, "assistant.message").map((event) => event.sequence)
       const [ran] = ofType(events, "tool.completed").map((event) => event.sequence)
@@ -191,10 +181,7 @@ describe("L-V4 order", () => {
 
   on("case 34: a reader that joins later finds the same order in the sequence", () =>
     Effect.gen(function* () {
-      const { harness, id, session, tool } = yield* working
-      yield* harness.steer(id, "so", { id: "s1" })
-      yield* tool.open
-      yield* session.await(id)
+      const harness = yield* steered
       const line = types(yield* harness.events).filter(
         (type) => type === "assistant.message" || type === "steering.applied"
       )

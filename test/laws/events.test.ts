@@ -1,23 +1,14 @@
 /** V1 and V2: one gapless sequence, and readers from anywhere. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Schema, Scope, Stream } from "effect"
-import { AgentRuntime, Event, Input, type Session } from "../../src/index.ts"
+import { AgentRuntime, Event, Input } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { inputId, journalled, open, record, types } from "../support/harness.ts"
-import { eventsOf, gate, ofType, seenType, scripted } from "../support/providers.ts"
+import { listen, working } from "../support/listeners.ts"
+import { eventsOf, ofType, seenType, scripted } from "../support/providers.ts"
 
 const on = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
-const edit = ScriptedModel.steps([ScriptedModel.text("I edit"), ScriptedModel.call("edit", { path: "p" }, "a")])
-
-/** A generation whose tool runs until it is let go. */
-const working = Effect.gen(function* () {
-  const tool = yield* gate
-  const harness = yield* open({ script: scripted(edit), edit: () => tool.pass("edited") })
-  const id = yield* harness.prompt("go", "p1")
-  yield* tool.entered
-  return { harness, session: harness.session, id, tool }
-})
 
 /** A whole conversation: a steered generation, a refusal, a follow-up. */
 const conversation = Effect.gen(function* () {
@@ -32,13 +23,6 @@ const conversation = Effect.gen(function* () {
 
 const sequences = (events: ReadonlyArray<Event.SessionEvent>) => events.map((event) => event.sequence)
 const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1)
-
-/** Acts on every event of a type, in the listener's own turn. */
-const listen = (session: Session.Session, act: (event: Event.SessionEvent) => Effect.Effect<unknown, unknown>) =>
-  Effect.forkScoped(
-    Stream.runForEach(session.events(), (event) => act(event)),
-    { startImmediately: true }
-  )
 
 describe("L-V1 the sequence", () => {
   on("L-V1 journalled events are numbered without a gap from 1", () =>

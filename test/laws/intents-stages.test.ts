@@ -1,33 +1,17 @@
 /** F6 and F7: what an idle session starts, and how far an input has come. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Option, Scope } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { AgentRuntime, ContextStore, Input, type Session } from "../../src/index.ts"
+import { AgentRuntime, ContextStore, Input } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { type Harness, inputId, open, record, types } from "../support/harness.ts"
+import { editing, requesting, stage, started } from "../support/generations.ts"
+import { inputId, open, record, types } from "../support/harness.ts"
 import { gate, ofType, overloaded, seen, seenType, unauthorised, scripted } from "../support/providers.ts"
 
 const on = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
 const edit = ScriptedModel.call("edit", { path: "p" }, "a")
-
-/** A generation whose tool runs until it is let go; `firm` withstands a cancel for the grace time. */
-const working = (firm = false) =>
-  Effect.gen(function* () {
-    const tool = yield* gate
-    const body = tool.pass("edited")
-    const harness = yield* open({ script: scripted(edit), edit: () => (firm ? Effect.uninterruptible(body) : body) })
-    const id = yield* harness.prompt("go", "p1")
-    yield* tool.entered
-    return { harness, session: harness.session, id, tool }
-  })
-
-const stage = (session: Session.Session, id: string) =>
-  Effect.map(session.input(inputId(id)), (found) => Option.getOrUndefined(found))
-
-/** What each generation so far was started with. */
-const started = (harness: Harness) =>
-  Effect.map(harness.events, (events) => ofType(events, "generation.started").map((event) => event.input_ids))
+const working = editing(edit)
 
 describe("L-F6 what an idle session starts", () => {
   for (const [name, first] of [
@@ -37,18 +21,12 @@ describe("L-F6 what an idle session starts", () => {
   ] as const) {
     on(`L-F6 after a generation that ${name} the queued follow-up starts`, () =>
       Effect.gen(function* () {
-        const asking = yield* gate
-        const harness = yield* open({
-          script: scripted(ScriptedModel.wait(asking.pass(undefined), first)),
-          agent: { maxRequests: 1 }
-        })
-        const id = yield* harness.prompt("go", "p1")
-        yield* asking.entered
-        yield* harness.session.submit(Input.followUp("later", { id: "f1" }))
-        yield* asking.open
-        assert.strictEqual((yield* harness.session.await(id)).outcome, name)
-        yield* harness.session.awaitIdle
-        assert.strictEqual((yield* stage(harness.session, "f1"))?._tag, "Completed")
+        const { id, request, session } = yield* requesting(first, { maxRequests: 1 })
+        yield* session.submit(Input.followUp("later", { id: "f1" }))
+        yield* request.open
+        assert.strictEqual((yield* session.await(id)).outcome, name)
+        yield* session.awaitIdle
+        assert.strictEqual((yield* stage(session, "f1"))?._tag, "Completed")
       }).pipe(Effect.scoped, runtime)
     )
   }
@@ -56,7 +34,7 @@ describe("L-F6 what an idle session starts", () => {
   for (const way of ["stop", "cancel"] as const) {
     on(`L-F6 a ${way} does not hold back the next queued follow-up`, () =>
       Effect.gen(function* () {
-        const { harness, id, session, tool } = yield* working()
+        const { harness, id, session, tool } = yield* working
         yield* session.submit(Input.followUp("later", { id: "f1" }))
         yield* session[way](id)
         yield* tool.open
@@ -68,7 +46,7 @@ describe("L-F6 what an idle session starts", () => {
 
   on("L-F6 the session says that it is idle once, when nothing is left to start", () =>
     Effect.gen(function* () {
-      const { harness, session, tool } = yield* working()
+      const { harness, session, tool } = yield* working
       for (const id of ["f1", "f2"]) yield* session.submit(Input.followUp(id, { id }))
       yield* tool.open
       yield* session.awaitIdle
@@ -82,7 +60,7 @@ describe("L-F6 what an idle session starts", () => {
 describe("L-F7 stages", () => {
   on("L-F7 an input that was never accepted has no stage", () =>
     Effect.gen(function* () {
-      const { harness, session } = yield* working()
+      const { harness, session } = yield* working
       yield* session.submit(Input.prompt("now", { id: "p2" }))
       assert.isUndefined(yield* stage(harness.session, "p2"))
       assert.isUndefined(yield* stage(harness.session, "nobody"))
@@ -91,7 +69,7 @@ describe("L-F7 stages", () => {
 
   on("L-F7 a follow-up is queued while it is bound to no generation", () =>
     Effect.gen(function* () {
-      const { session } = yield* working()
+      const { session } = yield* working
       yield* session.submit(Input.followUp("later", { id: "f1" }))
       assert.deepStrictEqual(yield* stage(session, "f1"), { _tag: "Queued" })
     }).pipe(Effect.scoped, runtime)
@@ -99,7 +77,7 @@ describe("L-F7 stages", () => {
 
   on("L-F7 steering starts as admitted: bound to its generation and not in its context", () =>
     Effect.gen(function* () {
-      const { harness, id, session } = yield* working()
+      const { harness, id, session } = yield* working
       yield* harness.steer(id, "so", { id: "s1" })
       yield* session.submit(Input.steer("and so", { id: "s2" }))
       for (const one of ["s1", "s2"]) {
@@ -111,14 +89,9 @@ describe("L-F7 stages", () => {
 
   on("L-F7 an input is delivered while the request that carries it runs, and completed when it has completed", () =>
     Effect.gen(function* () {
-      const asking = yield* gate
-      const { prompt, session } = yield* open({
-        script: scripted(ScriptedModel.wait(asking.pass(undefined), ScriptedModel.text("done")))
-      })
-      const id = yield* prompt("go", "p1")
-      yield* asking.entered
+      const { id, request, session } = yield* requesting(ScriptedModel.text("done"))
       assert.deepStrictEqual(yield* stage(session, "p1"), { _tag: "Delivered", generationId: id, request: 1 })
-      yield* asking.open
+      yield* request.open
       yield* session.await(id)
       assert.deepStrictEqual(yield* stage(session, "p1"), { _tag: "Completed", generationId: id, request: 1 })
     }).pipe(Effect.scoped, runtime)

@@ -1,35 +1,19 @@
 /** F1, F2 and F5: what each intent starts, joins or waits for. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
-import { AgentRuntime, Checkpointer, Input, type Receipt, type Session } from "../../src/index.ts"
+import { AgentRuntime, Checkpointer, Input, type Receipt } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
+import { editing, requesting, stage, started } from "../support/generations.ts"
 import { type Harness, inputId, open, types, userTexts } from "../support/harness.ts"
 import { gate, ofType, seenType, scripted } from "../support/providers.ts"
 
 const on = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
 const edit = ScriptedModel.call("edit", { path: "p" }, "a")
-
-/** A generation whose tool runs until it is let go; `firm` withstands a cancel for the grace time. */
-const working = (firm = false) =>
-  Effect.gen(function* () {
-    const tool = yield* gate
-    const body = tool.pass("edited")
-    const harness = yield* open({ script: scripted(edit), edit: () => (firm ? Effect.uninterruptible(body) : body) })
-    const id = yield* harness.prompt("go", "p1")
-    yield* tool.entered
-    return { harness, session: harness.session, id, tool }
-  })
+const working = editing(edit)
 
 const brief = (receipt: Receipt.Receipt) =>
   receipt.accepted ? [receipt.disposition, receipt.delivery, receipt.generationId] : ["refused", receipt.reason]
-
-const stage = (session: Session.Session, id: string) =>
-  Effect.map(session.input(inputId(id)), (found) => Option.getOrUndefined(found))
-
-/** What each generation so far was started with. */
-const started = (harness: Harness) =>
-  Effect.map(harness.events, (events) => ofType(events, "generation.started").map((event) => event.input_ids))
 
 /** The last user text of each request. */
 const lastTexts = (harness: Harness) => harness.model.requests.map((request) => userTexts(request).at(-1))
@@ -92,7 +76,7 @@ describe("L-F1 prompts", () => {
 
   on("L-F1 a prompt that was refused busy may be sent again under its id when the session is idle", () =>
     Effect.gen(function* () {
-      const { id, session, tool } = yield* working()
+      const { id, session, tool } = yield* working
       const input = Input.prompt("two", { id: "p2" })
       assert.deepStrictEqual(brief(yield* session.submit(input)), ["refused", "busy"])
       yield* tool.open
@@ -106,7 +90,7 @@ describe("L-F1 prompts", () => {
 describe("L-F2 follow-ups", () => {
   on("L-F2 first in, first out, one a generation", () =>
     Effect.gen(function* () {
-      const { harness, session, tool } = yield* working()
+      const { harness, session, tool } = yield* working
       for (const id of ["f1", "f2", "f3"]) {
         assert.deepStrictEqual(brief(yield* session.submit(Input.followUp(id, { id }))), ["queued", "new_turn", null])
       }
@@ -124,7 +108,7 @@ describe("L-F2 follow-ups", () => {
 
   on("L-F2 each follow-up's generation has a terminal event before the next starts", () =>
     Effect.gen(function* () {
-      const { harness, session, tool } = yield* working()
+      const { harness, session, tool } = yield* working
       for (const id of ["f1", "f2"]) yield* session.submit(Input.followUp(id, { id }))
       yield* tool.open
       yield* session.awaitIdle
@@ -146,7 +130,7 @@ describe("L-F2 follow-ups", () => {
 
   on("case 33: no request of the running generation contains the follow-up, and none withholds a call for it", () =>
     Effect.gen(function* () {
-      const { harness, id, session, tool } = yield* working()
+      const { harness, id, session, tool } = yield* working
       yield* session.submit(Input.followUp("later", { id: "f1" }))
       yield* tool.open
       const report = yield* session.await(id)
@@ -164,7 +148,7 @@ describe("L-F2 follow-ups", () => {
 
   on("case 39: a queued input keeps its kind, id and author to the message it becomes", () =>
     Effect.gen(function* () {
-      const { harness, session, tool } = yield* working()
+      const { harness, session, tool } = yield* working
       yield* session.submit(Input.followUp("later", { id: "f1", author: "ops" }))
       yield* tool.open
       yield* session.awaitIdle
@@ -190,7 +174,7 @@ describe("L-F2 follow-ups", () => {
 describe("L-F5 ordinary steering", () => {
   on("L-F5 joins the next boundary of the live generation", () =>
     Effect.gen(function* () {
-      const { harness, id, session, tool } = yield* working()
+      const { harness, id, session, tool } = yield* working
       const receipt = yield* session.submit(Input.steer("so", { id: "s1" }))
       assert.deepStrictEqual(brief(receipt), ["queued", "request_boundary", id])
       yield* tool.open
@@ -221,19 +205,13 @@ describe("L-F5 ordinary steering", () => {
 
   on("L-F5 does not raise the budget: the answer stands and it is held", () =>
     Effect.gen(function* () {
-      const asking = yield* gate
-      const harness = yield* open({
-        script: scripted(ScriptedModel.wait(asking.pass(undefined), ScriptedModel.text("done"))),
-        agent: { maxRequests: 1 }
-      })
-      const id = yield* harness.prompt("go", "p1")
-      yield* asking.entered
-      yield* harness.session.submit(Input.steer("so", { id: "s1" }))
-      yield* asking.open
-      const report = yield* harness.session.await(id)
-      yield* harness.session.awaitIdle
+      const { harness, id, request, session } = yield* requesting(ScriptedModel.text("done"), { maxRequests: 1 })
+      yield* session.submit(Input.steer("so", { id: "s1" }))
+      yield* request.open
+      const report = yield* session.await(id)
+      yield* session.awaitIdle
       assert.strictEqual(report.outcome, "finished")
-      assert.deepStrictEqual(yield* stage(harness.session, "s1"), {
+      assert.deepStrictEqual(yield* stage(session, "s1"), {
         _tag: "Held",
         generationId: id,
         reason: "budget-exhausted"
@@ -248,7 +226,7 @@ describe("L-F5 ordinary steering", () => {
   ] as const) {
     on(`L-F5 is held by a ${way} and starts nothing afterwards`, () =>
       Effect.gen(function* () {
-        const { harness, id, session, tool } = yield* working()
+        const { harness, id, session, tool } = yield* working
         yield* session.submit(Input.steer("so", { id: "s1" }))
         yield* session[way](id)
         yield* tool.open
@@ -278,7 +256,7 @@ describe("L-F5 ordinary steering", () => {
     "L-F5 after admission has closed it starts one before queued follow-ups; others waiting join its first boundary",
     () =>
       Effect.gen(function* () {
-        const { harness, id, session, tool } = yield* working(true)
+        const { harness, id, session, tool } = yield* editing(edit, true)
         yield* session.submit(Input.followUp("later", { id: "f1" }))
         yield* session.cancel(id)
         for (const one of ["s1", "s2"]) {
@@ -299,7 +277,7 @@ describe("L-F5 ordinary steering", () => {
 
   on("L-F5 anchored steering never starts a generation", () =>
     Effect.gen(function* () {
-      const { harness, id, session, tool } = yield* working()
+      const { harness, id, session, tool } = yield* working
       yield* tool.open
       yield* session.await(id)
       yield* session.awaitIdle

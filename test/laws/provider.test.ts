@@ -183,6 +183,20 @@ describe("L-E3 attempts", () => {
   )
 })
 
+/** A session whose provider breaks at the first request and answers the others. */
+const breaking = (stream: () => Stream.Stream<never>) =>
+  openOver(provider((request) => (request === 1 ? stream() : Stream.fromIterable(answer("fine")))))
+
+/** The failure is told as the provider's, and the next prompt is answered. */
+const goesOn = (session: Session.Session) =>
+  Effect.gen(function* () {
+    assert.deepStrictEqual(
+      ofType(yield* eventsOf(session), "generation.failed").map(({ cause }) => cause),
+      ["provider-failure"]
+    )
+    assert.strictEqual((yield* ask(session, "again")).text, "fine")
+  })
+
 describe("L-C8 providers that break", () => {
   for (const [name, stream] of [
     ["dies", () => Stream.die(new Error("segmentation fault"))],
@@ -195,35 +209,21 @@ describe("L-C8 providers that break", () => {
   ] as const) {
     on(`L-C8 a provider layer that ${name} fails the generation as the provider's failure; the session goes on`, () =>
       Effect.gen(function* () {
-        const session = yield* openOver(
-          provider((request) => (request === 1 ? stream() : Stream.fromIterable(answer("fine"))))
-        )
+        const session = yield* breaking(stream)
         const report = yield* ask(session, "go")
         assert.deepStrictEqual([report.outcome, report.error?.kind], ["failed", "defect"])
         assert.include(report.error?.message, "segmentation fault")
-        assert.deepStrictEqual(
-          ofType(yield* eventsOf(session), "generation.failed").map(({ cause }) => cause),
-          ["provider-failure"]
-        )
-        assert.strictEqual((yield* ask(session, "again")).text, "fine")
+        yield* goesOn(session)
       }).pipe(Effect.scoped, runtime)
     )
   }
 
   on("L-C8 a provider layer that interrupts itself has failed: nobody cancelled it", () =>
     Effect.gen(function* () {
-      const session = yield* openOver(
-        provider((request) =>
-          request === 1 ? Stream.fromEffect(Effect.interrupt) : Stream.fromIterable(answer("fine"))
-        )
-      )
+      const session = yield* breaking(() => Stream.fromEffect(Effect.interrupt))
       const report = yield* ask(session, "go")
       assert.deepStrictEqual([report.outcome, report.error?.kind], ["failed", "provider"])
-      assert.deepStrictEqual(
-        ofType(yield* eventsOf(session), "generation.failed").map(({ cause }) => cause),
-        ["provider-failure"]
-      )
-      assert.strictEqual((yield* ask(session, "again")).text, "fine")
+      yield* goesOn(session)
     }).pipe(Effect.scoped, runtime)
   )
 
@@ -255,9 +255,12 @@ describe("L-C8 providers that break", () => {
     }).pipe(runtime)
   )
 })
-/** Parts as a layer without a decoder may hand them over, whatever their types say. */
-const raw = (...list: ReadonlyArray<unknown>): ScriptedModel.Step =>
-  ScriptedModel.parts(list as ReadonlyArray<Response.StreamPartEncoded>)
+
+/** A session whose first response is these parts, as a layer without a decoder may hand them over, whatever their types say. */
+const openRaw = (...list: ReadonlyArray<unknown>) => {
+  const step = ScriptedModel.parts(list as ReadonlyArray<Response.StreamPartEncoded>)
+  return open({ script: scripted(step), model: { direct: true } })
+}
 
 describe("L-T12 parts that break the protocol", () => {
   const broken: ReadonlyArray<readonly [string, ReadonlyArray<unknown>]> = [
@@ -275,7 +278,7 @@ describe("L-T12 parts that break the protocol", () => {
   for (const [name, parts] of broken) {
     on(`L-T12 ${name} fails the generation, which leaves a valid context`, () =>
       Effect.gen(function* () {
-        const harness = yield* open({ script: scripted(raw(...parts)), model: { direct: true } })
+        const harness = yield* openRaw(...parts)
         const report = yield* harness.session.await(yield* harness.prompt("go"))
         assert.deepStrictEqual([report.outcome, report.error?.kind], ["failed", "invalid-response"])
         const next = yield* harness.session.await(yield* harness.prompt("and now"))
@@ -292,7 +295,7 @@ describe("L-T12 parts that break the protocol", () => {
         { type: "text-delta", id: "u", delta: "late" },
         { type: "text-end", id: "u" }
       ]
-      const harness = yield* open({ script: scripted(raw(...late)), model: { direct: true } })
+      const harness = yield* openRaw(...late)
       const report = yield* harness.session.await(yield* harness.prompt("go"))
       assert.strictEqual(report.text, "whole")
       yield* harness.session.await(yield* harness.prompt("and now"))
@@ -302,10 +305,7 @@ describe("L-T12 parts that break the protocol", () => {
 
   on("L-T6 a call whose parameters are absent is not-started(invalid), and the next prompt is valid JSON", () =>
     Effect.gen(function* () {
-      const harness = yield* open({
-        script: scripted(raw({ type: "tool-call", id: "a", name: "edit" })),
-        model: { direct: true }
-      })
+      const harness = yield* openRaw({ type: "tool-call", id: "a", name: "edit" })
       const report = yield* harness.session.await(yield* harness.prompt("go"))
       assert.deepStrictEqual(harness.model.violations, [])
       assert.strictEqual(report.outcome, "finished")
@@ -319,16 +319,11 @@ describe("L-T12 parts that break the protocol", () => {
 
   on("L-T1 the id of a call the provider ran, used again for a call of ours, leaves the next prompt valid", () =>
     Effect.gen(function* () {
-      const harness = yield* open({
-        script: scripted(
-          raw(
-            { type: "tool-call", id: "a", name: "web", params: {}, providerExecuted: true },
-            { type: "tool-result", id: "a", name: "web", isFailure: false, result: 1, providerExecuted: true },
-            { type: "tool-call", id: "a", name: "edit", params: { path: "p" } }
-          )
-        ),
-        model: { direct: true }
-      })
+      const harness = yield* openRaw(
+        { type: "tool-call", id: "a", name: "web", params: {}, providerExecuted: true },
+        { type: "tool-result", id: "a", name: "web", isFailure: false, result: 1, providerExecuted: true },
+        { type: "tool-call", id: "a", name: "edit", params: { path: "p" } }
+      )
       const report = yield* harness.session.await(yield* harness.prompt("go"))
       assert.deepStrictEqual(harness.model.violations, [])
       assert.strictEqual(report.outcome, "finished")

@@ -5,12 +5,11 @@ import { TestClock } from "effect/testing"
 import { Agent, AgentRuntime, type Event, type Ids, Input, type SessionStore } from "../../src/index.ts"
 import * as Digest from "../../src/ledger/Digest.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { inputId, type Options, record, types, userTexts } from "../support/harness.ts"
+import { fork, inputId, type Options, record, types, userTexts } from "../support/harness.ts"
 import { receipts, report, seen, words } from "../support/scenes.ts"
 import * as Stores from "../support/stores.ts"
 
 const law = it.effect
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
 const answers = ["one", "two", "three", "four"].map((text) => ScriptedModel.text(text))
 const fresh = Effect.map(Stores.disk, (disk) => ({ disk, store: Stores.watch(disk) }))
 

@@ -4,13 +4,12 @@ import { Deferred, Effect, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Event, Input, ResumeCondition, ToolPolicy, ToolReconciler, ToolScope } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { generationId, inputId, type Options, toolResults, types, userTexts } from "../support/harness.ts"
+import { fork, generationId, inputId, type Options, toolResults, types, userTexts } from "../support/harness.ts"
 import { receipts, report, seen, words } from "../support/scenes.ts"
 import { notices } from "../support/providers.ts"
 import * as Stores from "../support/stores.ts"
 
 const law = it.effect
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
 const answers = [ScriptedModel.text("one"), ScriptedModel.text("two"), ScriptedModel.text("three")]
 const edits = ScriptedModel.calls([
   { name: "edit", params: { path: "a" }, id: "a" },

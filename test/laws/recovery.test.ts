@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { ContextStore, Event, type Ids, Input, type Receipt, ToolPolicy } from "../../src/index.ts"
+import { ContextStore, type Event, type Ids, Input, type Receipt, ToolPolicy } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import * as Contexts from "../support/contexts.ts"
 import { generationId, journalled, type Options } from "../support/harness.ts"
@@ -209,9 +209,6 @@ const rest = (h: Stores.Process) =>
     return yield* Effect.orDie(Fiber.join(idle))
   })
 
-const endOf = (events: ReadonlyArray<Event.SessionEvent>, id: string) =>
-  events.find((event) => Event.isTerminal(event) && event.generation_id === id)
-
 /** What became of what was left behind, by what the laws say of it. */
 const recoveryLies = (
   left: ReadonlyArray<Event.SessionEvent>,
@@ -220,7 +217,7 @@ const recoveryLies = (
 ) => {
   const bad: Array<string> = []
   const started = left.flatMap((event) => (event.type === "generation.started" ? [event.generation_id] : []))
-  const lost = started.find((id) => endOf(left, id) === undefined)
+  const lost = started.find((id) => Truth.endOf(left, id) === undefined)
   const starts = events.flatMap((event) => (event.type === "generation.started" ? [event.initial_input_id] : []))
   const order = ["p1", "f1", "c1", "p2"].filter((id) => starts.some((started) => started === id))
   if (starts.filter((id) => order.includes(id)).join() !== order.join())
@@ -233,7 +230,7 @@ const recoveryLies = (
   const goesOn = !ending && (mode === "resume" || rests)
   const resumed = mine.filter(({ sequence, type }) => type === "generation.resumed" && sequence > left.length).length
   if (goesOn !== resumed > 0) bad.push(`L-R2 ${lost} was resumed ${resumed} times`)
-  const end = endOf(events, lost)
+  const end = Truth.endOf(events, lost)
   for (const event of mine) {
     const forgotten = event.type === "steering.held" && event.reason === "budget-exhausted"
     if (forgotten) bad.push(`L-R2 ${event.input_id} was pending and nothing delivered it`)
@@ -244,27 +241,14 @@ const recoveryLies = (
   }
   for (const event of left) {
     if (event.type !== "tool.started") continue
-    const outcome = (list: ReadonlyArray<Event.SessionEvent>) =>
-      list.find((other) => Truth.isToolEnd(other) && other.call_id === event.call_id)
-    if (outcome(left) !== undefined) continue
-    const found = outcome(events)
+    if (Truth.toolEndOf(left, event.call_id) !== undefined) continue
+    const found = Truth.toolEndOf(events, event.call_id)
     const effects = event.tool === "look" ? "none" : "unknown"
     if (found?.type !== "tool.interrupted" || found.cause !== "process-loss" || found.effects !== effects) {
       bad.push(`L-R1 ${event.tool} had started and is ${found?.type}`)
     }
   }
   return bad
-}
-
-/** Asked again, an approval is still one question to the story of its call (L-T13). */
-const once = (events: ReadonlyArray<Event.SessionEvent>) => {
-  const asked = new Set<string>()
-  return events.filter((event) => {
-    if (event.type !== "tool.approval_requested") return true
-    const first = !asked.has(event.call_id)
-    asked.add(event.call_id)
-    return first
-  })
 }
 
 /** One session whose processes die after so many writes each, and everything that is untrue of it in the end. */
@@ -296,17 +280,15 @@ const judge = (deaths: ReadonlyArray<number>, death: Death, mode: Mode, hosted: 
       if (JSON.stringify(again) !== JSON.stringify(now.value))
         bad.push(`L-I1 ${input.id} again: ${JSON.stringify(again)}`)
     }
-    const accepted = given.inputs.flatMap(([{ id }]): ReadonlyArray<Receipt.Receipt> => [
-      { accepted: true, inputId: id, generationId: null, disposition: "queued" }
-    ])
-    const told = yield* Truth.told(h.session, accepted)
-    const story = { ...told, events: once(told.events) }
-    const ids = told.context.flatMap((message) => Input.idOfMessage(message) ?? [])
-    if (new Set(ids).size !== ids.length) bad.push(`L-R1 the context holds ${ids.join()}`)
+    const told = yield* Truth.toldOf(
+      h.session,
+      given.inputs.map(([{ id }]) => id)
+    )
     return [
       ...bad,
+      ...Truth.contextLies(told),
       ...Truth.lies(told),
-      ...Truth.toolLies(story, began),
+      ...Truth.toolLies({ ...told, events: Truth.askedOnce(told.events) }, began),
       ...Truth.controlLies(told, given.controls),
       ...Truth.requestLies(told),
       ...recoveryLies(left, told.events, mode)

@@ -4,23 +4,16 @@ import { Effect, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { type Ids, Input, type Receipt, ResumeCondition, ToolPolicy } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { type Harness, inputId, open, types } from "../support/harness.ts"
-import { duringRequest, receipts, report, seen, words } from "../support/scenes.ts"
+import { followUp, isAnswered, writing } from "../support/admissions.ts"
+import { fork, type Harness, inputId, open, types } from "../support/harness.ts"
+import { duringRequest, type Gated, receipts, report, seen, words } from "../support/scenes.ts"
 import * as Stores from "../support/stores.ts"
 
 const law = it.effect
 const id = Stores.sessionId
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
-const isAnswered = <A, E>(fiber: Fiber.Fiber<A, E>) =>
-  Effect.andThen(
-    Stores.settle,
-    Effect.sync(() => fiber.pollUnsafe() !== undefined)
-  )
 const accepted: Receipt.ControlReceipt = { accepted: true }
 const allow = { _tag: "Allow" } as const
 const deny = { _tag: "Deny", reason: "no" } as const
-
-const followUp = (h: Harness, name: string, content = name) => h.session.submit(Input.followUp(content, { id: name }))
 
 /** A generation whose only call waits for an answer. */
 const asking = Effect.gen(function* () {
@@ -34,11 +27,10 @@ const asking = Effect.gen(function* () {
   return { ...h, id: generation, call: call ?? ("none" as Ids.ToolCallId) }
 })
 
-type Running = Effect.Success<ReturnType<typeof duringRequest>>
 type Control = readonly [
   name: string,
   kind: Parameters<typeof Stores.hold>[1],
-  act: (h: Running) => Effect.Effect<Receipt.ControlReceipt | Receipt.Receipt>
+  act: (h: Gated) => Effect.Effect<Receipt.ControlReceipt | Receipt.Receipt>
 ]
 
 const controls: ReadonlyArray<Control> = [
@@ -64,12 +56,10 @@ describe("L-C10 nothing is answered before it is written", () => {
       Stores.on((store) =>
         Effect.gen(function* () {
           const h = yield* waiting
-          const held = yield* Stores.hold(store, kind)
-          const asked = yield* fork(act(h))
-          yield* held.reached
-          assert.isFalse(yield* isAnswered(asked))
-          yield* held.release
-          assert.isTrue((yield* Fiber.join(asked)).accepted)
+          const asked = yield* writing(Stores.hold(store, kind), act(h))
+          assert.isFalse(yield* isAnswered(asked.caller))
+          yield* asked.release
+          assert.isTrue((yield* Fiber.join(asked.caller)).accepted)
         })
       )
     )
@@ -78,16 +68,14 @@ describe("L-C10 nothing is answered before it is written", () => {
       Stores.on((store) =>
         Effect.gen(function* () {
           const h = yield* waiting
-          const held = yield* Stores.hold(store, kind)
-          const asked = yield* fork(act(h))
-          yield* held.reached
+          const asked = yield* writing(Stores.hold(store, kind), act(h))
           const again = yield* fork(act(h))
           yield* Stores.settle
           const early = again.pollUnsafe()
           // Refusing it meanwhile is allowed; accepting what is not written is not.
           if (early !== undefined) assert.isFalse((yield* early).accepted)
-          yield* held.release
-          assert.isTrue((yield* Fiber.join(asked)).accepted)
+          yield* asked.release
+          assert.isTrue((yield* Fiber.join(asked.caller)).accepted)
         })
       )
     )
@@ -98,12 +86,10 @@ describe("L-C10 nothing is answered before it is written", () => {
       Effect.gen(function* () {
         const h = yield* open({ id, script: [] })
         yield* h.session.pause()
-        const held = yield* Stores.hold(store, "resumed")
-        const asked = yield* fork(h.session.resume())
-        yield* held.reached
-        assert.isFalse(yield* isAnswered(asked))
-        yield* held.release
-        assert.deepStrictEqual(yield* Fiber.join(asked), accepted)
+        const asked = yield* writing(Stores.hold(store, "resumed"), h.session.resume())
+        assert.isFalse(yield* isAnswered(asked.caller))
+        yield* asked.release
+        assert.deepStrictEqual(yield* Fiber.join(asked.caller), accepted)
       })
     )
   )
@@ -112,13 +98,11 @@ describe("L-C10 nothing is answered before it is written", () => {
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* asking
-        const held = yield* Stores.hold(store, "decision")
-        const asked = yield* fork(h.session.decide(h.call, allow))
-        yield* held.reached
-        assert.isFalse(yield* isAnswered(asked))
+        const asked = yield* writing(Stores.hold(store, "decision"), h.session.decide(h.call, allow))
+        assert.isFalse(yield* isAnswered(asked.caller))
         assert.deepStrictEqual(h.began, [])
-        yield* held.release
-        assert.deepStrictEqual(yield* Fiber.join(asked), accepted)
+        yield* asked.release
+        assert.deepStrictEqual(yield* Fiber.join(asked.caller), accepted)
         yield* report(h, h.id)
         assert.deepStrictEqual(h.began, ["edit"])
       })
@@ -129,13 +113,11 @@ describe("L-C10 nothing is answered before it is written", () => {
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* asking
-        const held = yield* Stores.hold(store, "decision")
-        const first = yield* fork(h.session.decide(h.call, allow))
-        yield* held.reached
+        const first = yield* writing(Stores.hold(store, "decision"), h.session.decide(h.call, allow))
         const second = yield* fork(h.session.decide(h.call, deny))
         yield* Stores.settle
-        yield* held.release
-        assert.deepStrictEqual(yield* Fiber.join(first), accepted)
+        yield* first.release
+        assert.deepStrictEqual(yield* Fiber.join(first.caller), accepted)
         assert.deepStrictEqual(yield* Fiber.join(second), { accepted: false, reason: "already-decided" })
         yield* report(h, h.id)
         assert.deepStrictEqual(h.began, ["edit"])
@@ -160,11 +142,9 @@ describe("L-C10 nothing is answered before it is written", () => {
       Stores.on((store) =>
         Effect.gen(function* () {
           const h = yield* waiting
-          const held = yield* Stores.hold(store, kind)
-          const asked = yield* fork(act(h))
-          yield* held.reached
-          yield* Fiber.interrupt(asked)
-          yield* held.release
+          const asked = yield* writing(Stores.hold(store, kind), act(h))
+          yield* Fiber.interrupt(asked.caller)
+          yield* asked.release
           yield* Stores.settle
           const told = yield* h.events
           assert.include(types(told), kind)
@@ -195,12 +175,13 @@ describe("L-C10 nothing is answered before it is written", () => {
       Stores.on((store) =>
         Effect.gen(function* () {
           const h = yield* waiting
-          const held = yield* Stores.hold(store, `${how}.requested`)
-          const asked = yield* fork(h.session[how](h.id, { followUps: "hold" }))
-          yield* held.reached
-          yield* Fiber.interrupt(asked)
+          const asked = yield* writing(
+            Stores.hold(store, `${how}.requested`),
+            h.session[how](h.id, { followUps: "hold" })
+          )
+          yield* Fiber.interrupt(asked.caller)
           yield* h.go
-          yield* held.release
+          yield* asked.release
           assert.strictEqual((yield* report(h, h.id)).outcome, how === "stop" ? "stopped" : "cancelled")
         })
       )
@@ -215,6 +196,30 @@ const fate = (h: Harness, name: string) =>
     started: events.some((event) => event.type === "generation.started" && event.input_ids.includes(inputId(name)))
   }))
 
+/** Lets the write that is held land once nothing else can go on, and tells that it was accepted. */
+const acceptedLate = (caller: Fiber.Fiber<Receipt.ControlReceipt>, release: Effect.Effect<void>) =>
+  Effect.gen(function* () {
+    yield* Stores.settle
+    yield* release
+    assert.deepStrictEqual(yield* Fiber.join(caller), accepted)
+    yield* Stores.settle
+  })
+
+/** Asks for a control that holds an input while the end is being written, so that it is written after it. */
+const acceptedAfter = (
+  store: Stores.Watched,
+  ending: Effect.Success<ReturnType<typeof Stores.hold>>,
+  ask: Effect.Effect<Receipt.ControlReceipt>
+) =>
+  Effect.gen(function* () {
+    yield* ending.reached
+    const caller = yield* fork(ask)
+    const held = yield* Stores.hold(store, "steering.held")
+    yield* ending.release
+    yield* held.reached
+    yield* acceptedLate(caller, held.release)
+  })
+
 describe("L-A7 what waits while its fate is being written", () => {
   law("L-F8 a follow-up whose withdrawal is being written is started by nobody", () =>
     Stores.on((store) =>
@@ -222,16 +227,7 @@ describe("L-A7 what waits while its fate is being written", () => {
         const h = yield* waiting
         const ending = yield* Stores.hold(store, "generation.finished")
         yield* h.go
-        yield* ending.reached
-        // Handed in while the end is being written, so that it is written after it.
-        const withdrawn = yield* fork(h.session.withdraw(inputId("f1")))
-        const held = yield* Stores.hold(store, "steering.held")
-        yield* ending.release
-        yield* held.reached
-        yield* Stores.settle
-        yield* held.release
-        assert.deepStrictEqual(yield* Fiber.join(withdrawn), accepted)
-        yield* Stores.settle
+        yield* acceptedAfter(store, ending, h.session.withdraw(inputId("f1")))
         assert.deepStrictEqual(yield* fate(h, "f1"), { receipt: "held withdrawn", started: false })
       })
     )
@@ -242,14 +238,9 @@ describe("L-A7 what waits while its fate is being written", () => {
       Effect.gen(function* () {
         const h = yield* open({ id, script: [ScriptedModel.text("one")] })
         yield* h.session.submit(Input.collect("c1", { id: "c1" }))
-        const held = yield* Stores.hold(store, "steering.held")
-        const withdrawn = yield* fork(h.session.withdraw(inputId("c1")))
-        yield* held.reached
+        const withdrawn = yield* writing(Stores.hold(store, "steering.held"), h.session.withdraw(inputId("c1")))
         yield* TestClock.adjust("1 second")
-        yield* Stores.settle
-        yield* held.release
-        assert.deepStrictEqual(yield* Fiber.join(withdrawn), accepted)
-        yield* Stores.settle
+        yield* acceptedLate(withdrawn.caller, withdrawn.release)
         assert.deepStrictEqual(yield* fate(h, "c1"), { receipt: "held withdrawn", started: false })
       })
     )
@@ -261,15 +252,7 @@ describe("L-A7 what waits while its fate is being written", () => {
         const h = yield* waiting
         const ending = yield* Stores.hold(store, "generation.cancelled")
         yield* h.session.cancel(h.id)
-        yield* ending.reached
-        const again = yield* fork(h.session.cancel(h.id, { followUps: "hold" }))
-        const held = yield* Stores.hold(store, "steering.held")
-        yield* ending.release
-        yield* held.reached
-        yield* Stores.settle
-        yield* held.release
-        assert.deepStrictEqual(yield* Fiber.join(again), accepted)
-        yield* Stores.settle
+        yield* acceptedAfter(store, ending, h.session.cancel(h.id, { followUps: "hold" }))
         assert.deepStrictEqual(yield* fate(h, "f1"), { receipt: "held generation-cancelled", started: false })
       })
     )
@@ -279,12 +262,11 @@ describe("L-A7 what waits while its fate is being written", () => {
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* waiting
-        const held = yield* Stores.hold(store, "steering.accepted")
-        const first = yield* fork(h.session.promote(inputId("f1"), h.id, inputId("s1")))
-        yield* held.reached
-        const again = yield* fork(h.session.promote(inputId("f1"), h.id, inputId("s1")))
-        yield* held.release
-        assert.deepStrictEqual(yield* Fiber.join(again), yield* Fiber.join(first))
+        const promote = h.session.promote(inputId("f1"), h.id, inputId("s1"))
+        const first = yield* writing(Stores.hold(store, "steering.accepted"), promote)
+        const again = yield* fork(promote)
+        yield* first.release
+        assert.deepStrictEqual(yield* Fiber.join(again), yield* Fiber.join(first.caller))
       })
     )
   )
@@ -293,13 +275,11 @@ describe("L-A7 what waits while its fate is being written", () => {
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* waiting
-        const held = yield* Stores.hold(store, "steering.accepted")
-        const steered = yield* fork(h.steer(h.id, "mine", { id: "s1" }))
-        yield* held.reached
+        const steered = yield* writing(Stores.hold(store, "steering.accepted"), h.steer(h.id, "mine", { id: "s1" }))
         const promoted = yield* fork(h.session.promote(inputId("f1"), h.id, inputId("s1")))
         yield* Stores.settle
-        yield* held.release
-        assert.strictEqual(words(yield* Fiber.join(steered)), "queued")
+        yield* steered.release
+        assert.strictEqual(words(yield* Fiber.join(steered.caller)), "queued")
         assert.strictEqual(words(yield* Fiber.join(promoted)), "refused identity-conflict")
         assert.deepStrictEqual(yield* receipts(h, "f1"), ["queued"])
         assert.strictEqual(store.appends.filter((each) => Stores.carries(each, "steering.accepted")).length, 1)
@@ -327,11 +307,9 @@ describe("L-A7 what waits while its fate is being written", () => {
       Effect.gen(function* () {
         const h = yield* open({ id, script: [] })
         yield* h.session.pause({ until: ResumeCondition.signal("go") })
-        const held = yield* Stores.hold(store, "resumed")
-        const asked = yield* fork(h.session.resume("go"))
-        yield* held.reached
-        yield* Fiber.interrupt(asked)
-        yield* held.release
+        const asked = yield* writing(Stores.hold(store, "resumed"), h.session.resume("go"))
+        yield* Fiber.interrupt(asked.caller)
+        yield* asked.release
         yield* seen(h, "pause.ended")
         assert.isTrue(Option.isNone(yield* h.session.generation))
       })

@@ -3,23 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Input } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { open } from "../support/harness.ts"
+import { reserved, writing } from "../support/admissions.ts"
+import { fork, open } from "../support/harness.ts"
 import { duringRequest, receipts, report, seen, trace, words } from "../support/scenes.ts"
 import * as Stores from "../support/stores.ts"
 
 const law = it.effect
 const id = Stores.sessionId
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
-
-/** A generation whose first request is under way, and a steer `s1` whose admission is being written. */
-const reserved = (store: Stores.Watched, then?: Stores.Fate, options?: Parameters<typeof duringRequest>[0]) =>
-  Effect.gen(function* () {
-    const h = yield* duringRequest({ id, ...options })
-    const held = yield* Stores.hold(store, "steering.accepted", then)
-    const submitted = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
-    yield* held.reached
-    return { ...h, ...held, submitted }
-  })
 
 describe("L-A7 the write does not succeed", () => {
   law("L-A7 a certain failure refuses storage-unavailable, leaves no trace, and the session goes on", () =>
@@ -81,23 +71,22 @@ describe("L-A7 the write does not succeed", () => {
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* duringRequest({ id })
-        const held = yield* Stores.hold(store, "steering.accepted", Stores.landsUnconfirmed)
         const order: Array<string> = []
         store.position = (read) =>
           Effect.andThen(
             Effect.sync(() => void order.push("position")),
             read
           )
-        const first = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
-        yield* held.reached
+        const hold = Stores.hold(store, "steering.accepted", Stores.landsUnconfirmed)
+        const first = yield* writing(hold, h.steer(h.id, "s1", { id: "s1" }))
         const second = yield* fork(h.steer(h.id, "s2", { id: "s2" }))
         store.fate = (land) =>
           Effect.andThen(
             Effect.sync(() => void order.push("append")),
             land
           )
-        yield* held.release
-        yield* Fiber.join(first)
+        yield* first.release
+        yield* Fiber.join(first.caller)
         yield* Fiber.join(second)
         assert.deepStrictEqual(order, ["position", "append"])
       })
@@ -139,7 +128,7 @@ describe("L-A7 the write does not succeed", () => {
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* reserved(store)
-        yield* Fiber.interrupt(h.submitted)
+        yield* Fiber.interrupt(h.caller)
         yield* h.go
         yield* h.release
         assert.strictEqual((yield* report(h, h.id)).requests, 2)
@@ -152,11 +141,10 @@ describe("L-A7 the write does not succeed", () => {
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* open({ id, script: [ScriptedModel.text("one")] })
-        const held = yield* Stores.hold(store, "input.accepted")
-        const submitted = yield* fork(h.session.submit(Input.prompt("one", { id: "p" })))
-        yield* held.reached
-        yield* Fiber.interrupt(submitted)
-        yield* held.release
+        const prompt = h.session.submit(Input.prompt("one", { id: "p" }))
+        const submitted = yield* writing(Stores.hold(store, "input.accepted"), prompt)
+        yield* Fiber.interrupt(submitted.caller)
+        yield* submitted.release
         yield* seen(h, "generation.finished")
         assert.deepStrictEqual(yield* receipts(h, "p"), ["applied in 1"])
       })

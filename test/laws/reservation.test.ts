@@ -3,40 +3,23 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Event, Input } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { type Harness, inputId, open, toolResults, types, userTexts } from "../support/harness.ts"
+import { followUp, isAnswered, reserved, writing } from "../support/admissions.ts"
+import { fork, inputId, open, toolResults, types, userTexts } from "../support/harness.ts"
 import { duringRequest, type Gated, lasting, receipts, report, seen, withLimits, words } from "../support/scenes.ts"
 import * as Stores from "../support/stores.ts"
 
 const law = it.effect
 const id = Stores.sessionId
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
-const isAnswered = <A, E>(fiber: Fiber.Fiber<A, E>) =>
-  Effect.andThen(
-    Stores.settle,
-    Effect.sync(() => fiber.pollUnsafe() !== undefined)
-  )
-
-const followUp = (h: Harness, name: string, content = name) => h.session.submit(Input.followUp(content, { id: name }))
-
-/** A generation whose first request is under way, and a steer `s1` whose admission is being written. */
-const reserved = (store: Stores.Watched, then?: Stores.Fate, options?: Parameters<typeof duringRequest>[0]) =>
-  Effect.gen(function* () {
-    const h = yield* duringRequest({ id, ...options })
-    const held = yield* Stores.hold(store, "steering.accepted", then)
-    const submitted = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
-    yield* held.reached
-    return { ...h, ...held, submitted }
-  })
 
 describe("L-A7 what is being written", () => {
   law("L-A7 queued is answered only when the admission is written", () =>
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* reserved(store)
-        assert.isFalse(yield* isAnswered(h.submitted))
+        assert.isFalse(yield* isAnswered(h.caller))
         assert.strictEqual(words(yield* h.receipt("s1")), "none")
         yield* h.release
-        assert.strictEqual(words(yield* Fiber.join(h.submitted)), "queued")
+        assert.strictEqual(words(yield* Fiber.join(h.caller)), "queued")
       })
     )
   )
@@ -49,7 +32,7 @@ describe("L-A7 what is being written", () => {
           const h = yield* reserved(store)
           assert.strictEqual(words(yield* h.steer(h.id, "s2", { id: "s2" })), "refused queue-full")
           yield* h.release
-          assert.strictEqual(words(yield* Fiber.join(h.submitted)), "queued")
+          assert.strictEqual(words(yield* Fiber.join(h.caller)), "queued")
         })
       )
     )
@@ -74,12 +57,10 @@ describe("L-A7 what is being written", () => {
       Stores.on((store) =>
         Effect.gen(function* () {
           const h = yield* duringRequest({ id })
-          const held = yield* Stores.hold(store, "input.accepted")
-          const submitted = yield* fork(followUp(h, "f1"))
-          yield* held.reached
+          const first = yield* writing(Stores.hold(store, "input.accepted"), followUp(h, "f1"))
           assert.strictEqual(words(yield* followUp(h, "f2")), "refused queue-full")
-          yield* held.release
-          assert.strictEqual(words(yield* Fiber.join(submitted)), "queued")
+          yield* first.release
+          assert.strictEqual(words(yield* Fiber.join(first.caller)), "queued")
         })
       )
     )
@@ -89,13 +70,12 @@ describe("L-A7 what is being written", () => {
     Stores.on((store) =>
       Effect.gen(function* () {
         const h = yield* open({ id, script: [ScriptedModel.text("one"), ScriptedModel.text("two")] })
-        const held = yield* Stores.hold(store, "input.accepted")
-        const first = yield* fork(h.session.submit(Input.prompt("one", { id: "p1" })))
-        yield* held.reached
+        const one = h.session.submit(Input.prompt("one", { id: "p1" }))
+        const first = yield* writing(Stores.hold(store, "input.accepted"), one)
         const second = yield* h.session.submit(Input.prompt("two", { id: "p2" }))
         assert.strictEqual(words(second), "refused busy")
-        yield* held.release
-        assert.isTrue((yield* Fiber.join(first)).accepted)
+        yield* first.release
+        assert.isTrue((yield* Fiber.join(first.caller)).accepted)
       })
     )
   )
@@ -112,7 +92,7 @@ describe("L-A7 what is being written", () => {
         const { outcome, requests } = yield* report(h, h.id)
         assert.deepStrictEqual([outcome, requests], ["finished", 2])
         assert.deepStrictEqual(userTexts(h.model.requests[1]), ["do it", "s1"])
-        assert.strictEqual(words(yield* Fiber.join(h.submitted)).split(" ")[0], "queued")
+        assert.strictEqual(words(yield* Fiber.join(h.caller)).split(" ")[0], "queued")
         assert.deepStrictEqual(yield* receipts(h, "s1"), ["applied in 2"])
       })
     )
@@ -148,7 +128,7 @@ describe("L-A7 what is being written", () => {
         yield* Stores.settle
         yield* h.release
         assert.strictEqual((yield* report(h, h.id)).requests, 1)
-        assert.strictEqual(words(yield* Fiber.join(h.submitted)), "refused storage-unavailable")
+        assert.strictEqual(words(yield* Fiber.join(h.caller)), "refused storage-unavailable")
       })
     )
   )
@@ -168,14 +148,13 @@ describe("L-A7 what is being written", () => {
         const generation = yield* h.prompt("do it", "p")
         yield* seen(h, "tool.started")
         // The lane is one: what the calls journal waits behind the admission, so only a write of its own may be slow.
-        const held = yield* Stores.hold(store, "steering.accepted")
-        const submitted = yield* fork(h.steer(generation, "s1", { id: "s1" }))
-        yield* held.reached
+        const steer = h.steer(generation, "s1", { id: "s1" })
+        const steered = yield* writing(Stores.hold(store, "steering.accepted"), steer)
         yield* Deferred.succeed(first, undefined)
         yield* Stores.settle
         assert.notInclude(types(yield* h.events), "tool.not_started")
-        yield* held.release
-        assert.strictEqual(words(yield* Fiber.join(submitted)), "queued")
+        yield* steered.release
+        assert.strictEqual(words(yield* Fiber.join(steered.caller)), "queued")
         yield* Deferred.succeed(second, undefined)
         yield* report(h, generation)
         const results = toolResults(h.model.requests[1])
@@ -194,7 +173,7 @@ describe("L-A7 what is being written", () => {
         const again = yield* fork(h.steer(h.id, "s1", { id: "s1" }))
         assert.isFalse(yield* isAnswered(again))
         yield* h.release
-        assert.deepStrictEqual(yield* Fiber.join(again), yield* Fiber.join(h.submitted))
+        assert.deepStrictEqual(yield* Fiber.join(again), yield* Fiber.join(h.caller))
         assert.strictEqual(store.appends.filter((each) => Stores.carries(each, "steering.accepted")).length, 1)
       })
     )
@@ -220,7 +199,7 @@ describe("L-A7 what is being written", () => {
         const h = yield* reserved(store, Stores.unavailable)
         const other = yield* fork(h.steer(h.id, "something else", { id: "s1" }))
         yield* h.release
-        assert.strictEqual(words(yield* Fiber.join(h.submitted)), "refused storage-unavailable")
+        assert.strictEqual(words(yield* Fiber.join(h.caller)), "refused storage-unavailable")
         assert.strictEqual(words(yield* Fiber.join(other)), "queued")
       })
     )
@@ -260,9 +239,9 @@ describe("L-A7 admission closes while it is being written", () => {
           const first = name === "a failure" ? ScriptedModel.fail(lasting()) : ScriptedModel.text("first")
           const h = yield* reserved(store, Stores.lands, { first })
           yield* end(h)
-          assert.isFalse(yield* isAnswered(h.submitted))
+          assert.isFalse(yield* isAnswered(h.caller))
           yield* h.release
-          assert.strictEqual(words(yield* Fiber.join(h.submitted)), outcome)
+          assert.strictEqual(words(yield* Fiber.join(h.caller)), outcome)
           yield* report(h, h.id)
           const events = yield* h.events
           const told = types(events)
@@ -295,7 +274,7 @@ describe("L-A7 admission closes while it is being written", () => {
         // Handed to the lane behind the write that fails.
         const cancelled = yield* fork(h.session.cancel(h.id))
         yield* h.release
-        assert.strictEqual(words(yield* Fiber.join(h.submitted)), "refused storage-unavailable")
+        assert.strictEqual(words(yield* Fiber.join(h.caller)), "refused storage-unavailable")
         assert.deepStrictEqual(yield* Fiber.join(cancelled), { accepted: true })
         const { outcome, undeliveredInputIds } = yield* report(h, h.id)
         assert.deepStrictEqual([outcome, undeliveredInputIds], ["cancelled", []])

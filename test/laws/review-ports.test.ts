@@ -15,7 +15,7 @@ import {
 } from "../../src/index.ts"
 import { ScriptedModel, StrictPrompt } from "../../src/testing/index.ts"
 import * as Contexts from "../support/contexts.ts"
-import { type Harness, inputId, open, toolResults } from "../support/harness.ts"
+import { fork, type Harness, inputId, open, toolResults } from "../support/harness.ts"
 import { ofType, pairs, said } from "../support/providers.ts"
 import { duringRequest, receipts, report, seen, words } from "../support/scenes.ts"
 import * as Stores from "../support/stores.ts"
@@ -23,7 +23,6 @@ import * as Truth from "../support/truth.ts"
 
 const law = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
 const fresh = Effect.map(Stores.disk, (disk) => ({ disk, store: Stores.watch(disk) }))
 const edits = ScriptedModel.call("edit", { path: "a" }, "c1")
 const done = [ScriptedModel.text("done"), ScriptedModel.text("done again"), ScriptedModel.text("done at last")]

@@ -5,7 +5,7 @@ import { Prompt } from "effect/ai"
 import { TestClock } from "effect/testing"
 import { AgentRuntime, ContextPreparation, Input, ToolPolicy } from "../../src/index.ts"
 import { ScriptedModel, StrictPrompt } from "../../src/testing/index.ts"
-import { type Harness, open, opening, toolResults, types } from "../support/harness.ts"
+import { fork, type Harness, open, opening, toolResults, types } from "../support/harness.ts"
 import { ofType, overloaded, unauthorised } from "../support/providers.ts"
 import { receipts, report, seen, words } from "../support/scenes.ts"
 import * as Stores from "../support/stores.ts"
@@ -13,7 +13,6 @@ import * as Truth from "../support/truth.ts"
 
 const law = it.effect
 const runtime = Effect.provide(AgentRuntime.layerMemory)
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
 const fresh = Effect.map(Stores.disk, (disk) => ({ disk, store: Stores.watch(disk) }))
 const asks = (...names: ReadonlyArray<string>) =>
   ScriptedModel.calls(names.map((name, i) => ({ name, params: { path: name }, id: `c${i + 1}` })))

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AgentRuntime, Input, ToolPolicy, ToolScope } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
+import { editing, requesting } from "../support/generations.ts"
 import { generationId, type Harness, inputId, open, toolResults, userTexts } from "../support/harness.ts"
 import { gate, ofType, pairs, seenType, statuses, scripted } from "../support/providers.ts"
 
@@ -21,18 +22,26 @@ const after = (harness: Harness) =>
 
 const three = calls(call("edit", "a"), call("send", "b"), call("look", "c"))
 
+/** A generation whose policy is being asked about its only call. */
+const deciding = Effect.gen(function* () {
+  const asked = yield* gate
+  const harness = yield* open({ script: scripted(calls(call("edit", "a"))) }).pipe(
+    Effect.provideService(ToolPolicy.ToolPolicy, () => asked.pass(ToolPolicy.allow))
+  )
+  const id = yield* harness.prompt("go")
+  yield* asked.entered
+  return { asked, harness, id }
+})
+
 describe("L-T3 the check before each launch", () => {
   on(
     "L-T3 a correction pending at a launch withholds that call and the affected ones after it, naming the inputs",
     () =>
       Effect.gen(function* () {
-        const first = yield* gate
-        const harness = yield* open({ script: scripted(three), edit: () => first.pass("edited") })
-        const id = yield* harness.prompt("go")
-        yield* first.entered
+        const { harness, id, tool } = yield* editing(three)
         yield* harness.steer(id, "one", { id: "s1" })
         yield* harness.steer(id, "two", { id: "s2" })
-        yield* first.open
+        yield* tool.open
         const report = yield* harness.session.await(id)
         const withheld = { _tag: "NotStarted", reason: "steering", inputIds: ["s1", "s2"] } as const
         assert.deepStrictEqual(
@@ -68,14 +77,9 @@ describe("L-T3 the check before each launch", () => {
 
   on("L-T3 a correction pending before the first launch withholds the first call too", () =>
     Effect.gen(function* () {
-      const asked = yield* gate
-      const harness = yield* open({
-        script: scripted(ScriptedModel.wait(asked.pass(undefined), three))
-      })
-      const id = yield* harness.prompt("go")
-      yield* asked.entered
+      const { harness, id, request } = yield* requesting(three)
       yield* harness.steer(id, "first read the note", { id: "s1" })
-      yield* asked.open
+      yield* request.open
       const report = yield* harness.session.await(id)
       assert.deepStrictEqual(
         report.tools.map((tool) => (tool.status._tag === "NotStarted" ? tool.status.reason : tool.status._tag)),
@@ -87,12 +91,7 @@ describe("L-T3 the check before each launch", () => {
 
   on("L-T3 a correction that arrives while the policy is asked withholds the call it was asked about", () =>
     Effect.gen(function* () {
-      const asked = yield* gate
-      const harness = yield* open({ script: scripted(calls(call("edit", "a"))) }).pipe(
-        Effect.provideService(ToolPolicy.ToolPolicy, () => asked.pass(ToolPolicy.allow))
-      )
-      const id = yield* harness.prompt("go")
-      yield* asked.entered
+      const { asked, harness, id } = yield* deciding
       yield* harness.steer(id, "not that", { id: "s1" })
       yield* asked.open
       const report = yield* harness.session.await(id)
@@ -109,12 +108,7 @@ describe("L-T3 the check before each launch", () => {
   ] as const) {
     on(`L-T3 a ${way} while the policy is asked leaves the call not-started(${reason})`, () =>
       Effect.gen(function* () {
-        const asked = yield* gate
-        const harness = yield* open({ script: scripted(calls(call("edit", "a"))) }).pipe(
-          Effect.provideService(ToolPolicy.ToolPolicy, () => asked.pass(ToolPolicy.allow))
-        )
-        const id = yield* harness.prompt("go")
-        yield* asked.entered
+        const { asked, harness, id } = yield* deciding
         yield* harness.session[way](id)
         yield* asked.open
         const report = yield* harness.session.await(id)
@@ -126,15 +120,9 @@ describe("L-T3 the check before each launch", () => {
 
   on("L-T3 steering accepted after the launch does not withhold that call", () =>
     Effect.gen(function* () {
-      const last = yield* gate
-      const harness = yield* open({
-        script: scripted(calls(call("look", "a"), call("edit", "b"))),
-        edit: () => last.pass("edited")
-      })
-      const id = yield* harness.prompt("go")
-      yield* last.entered
+      const { harness, id, tool } = yield* editing(calls(call("look", "a"), call("edit", "b")))
       yield* harness.steer(id, "too late for b", { id: "s1" })
-      yield* last.open
+      yield* tool.open
       const report = yield* harness.session.await(id)
       assert.deepStrictEqual(
         report.tools.map((tool) => tool.status._tag),
@@ -165,12 +153,9 @@ describe("L-T3 the check before each launch", () => {
 
   on("L-T3 a correction about other tools withholds only the affected calls after it", () =>
     Effect.gen(function* () {
-      const first = yield* gate
-      const harness = yield* open({ script: scripted(three), edit: () => first.pass("edited") })
-      const id = yield* harness.prompt("go")
-      yield* first.entered
+      const { harness, id, tool } = yield* editing(three)
       yield* harness.steer(id, "do not send", { id: "s1", scope: ToolScope.tools("send") })
-      yield* first.open
+      yield* tool.open
       yield* harness.session.await(id)
       assert.deepStrictEqual(harness.began, ["edit", "look"])
     }).pipe(Effect.scoped, layer)
@@ -178,12 +163,9 @@ describe("L-T3 the check before each launch", () => {
 
   on("L-T3 an ordinary steer withholds as an anchored one does", () =>
     Effect.gen(function* () {
-      const first = yield* gate
-      const harness = yield* open({ script: scripted(three), edit: () => first.pass("edited") })
-      const id = yield* harness.prompt("go")
-      yield* first.entered
+      const { harness, id, tool } = yield* editing(three)
       yield* harness.session.submit(Input.steer("not so", { id: "s1" }))
-      yield* first.open
+      yield* tool.open
       yield* harness.session.await(id)
       assert.deepStrictEqual(harness.began, ["edit"])
       const withheld = ofType(yield* harness.events, "tool.not_started")
@@ -240,10 +222,7 @@ describe("cases of tool calls", () => {
 
   on("case 30: every result that stands in for a missing one names its own cause", () =>
     Effect.gen(function* () {
-      const running = yield* gate
-      const harness = yield* open({ script: scripted(three), edit: () => running.pass("edited") })
-      const id = yield* harness.prompt("go")
-      yield* running.entered
+      const { harness, id } = yield* editing(three)
       yield* harness.session.cancel(id)
       yield* harness.session.await(id)
       const texts = toolResults(yield* after(harness)).map((result) => result.result)

@@ -18,6 +18,12 @@ export interface Submission {
 /** What a repeat changes of the input it repeats. */
 export type Change = "nothing" | "text" | "intent" | "scope" | "anchor" | "route"
 
+/** An input as it was sent, and the generation it was sent to. */
+export interface Tried<Anchor> {
+  readonly input: Submission
+  readonly anchor: Anchor | null
+}
+
 /** `path` says how the call fares: see `Behaviour` in the reference. */
 export interface CallSpec {
   readonly tool: Tool
@@ -82,3 +88,27 @@ export interface Sequence {
 
 /** One line of a report, and JSON enough to run it again. */
 export const describe = (command: Command): string => JSON.stringify(command)
+
+/** What a repeat sends of what was tried, if there is anything; `live` is the anchor of an input that had none. */
+export const repeated = <Anchor>(
+  change: Change,
+  tried: Tried<Anchor> | undefined,
+  live: () => Anchor
+): Tried<Anchor> | undefined => {
+  if (tried === undefined) return undefined
+  const { anchor, input } = tried
+  switch (change) {
+    case "nothing":
+      return tried
+    case "text":
+      return { anchor, input: { ...input, text: `${input.text}!` } }
+    case "intent":
+      return { anchor: null, input: { ...input, intent: input.intent === "collect" ? "follow-up" : "collect" } }
+    case "scope":
+      return { anchor, input: { ...input, scope: [...(input.scope ?? []), "look", "x"] } }
+    case "route":
+      return { anchor, input: { ...input, route: `${input.route ?? ""}x` } }
+    case "anchor":
+      return input.intent === "steer" ? { input, anchor: anchor === null ? live() : null } : undefined
+  }
+}

@@ -12,7 +12,7 @@ import {
 } from "../../src/index.ts"
 import { DeterministicScheduler } from "../../src/testing/internal/scheduler.ts"
 import { generationId, inputId, journalled } from "../support/harness.ts"
-import type { Command, Submission, Which } from "./Command.ts"
+import { type Command, repeated, type Submission, type Tried, type Which } from "./Command.ts"
 
 export type Answered = Receipt.Receipt | Receipt.ControlReceipt | undefined
 
@@ -67,7 +67,7 @@ export class Drive {
   listened: Array<Answered> = []
   #listening = false
   #closing: Fiber.Fiber<void> | undefined
-  readonly #tried = new Map<string, { readonly input: Submission; readonly anchor: Ids.GenerationId | null }>()
+  readonly #tried = new Map<string, Tried<Ids.GenerationId>>()
   readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   readonly #scope = Scope.makeUnsafe()
   readonly session: Session.Session
@@ -125,7 +125,11 @@ export class Drive {
         case "submit":
           return this.#submit(command.input, command.anchor === undefined ? null : this.#resolve(command.anchor))
         case "repeat": {
-          const again = this.#repeated(command)
+          const again = repeated(
+            command.change,
+            this.#tried.get(command.id),
+            () => this.#live() ?? generationId("gen_never")
+          )
           return again === undefined ? unanswered : this.#submit(again.input, again.anchor)
         }
         case "cancel":
@@ -187,37 +191,8 @@ export class Drive {
     return Effect.tap(receipt, (got) => Effect.sync(() => this.given.push(got)))
   }
 
-  #repeated({ change, id }: Extract<Command, { readonly do: "repeat" }>) {
-    const tried = this.#tried.get(id)
-    if (tried === undefined) return undefined
-    const { anchor, input } = tried
-    switch (change) {
-      case "nothing":
-        return tried
-      case "text":
-        return { anchor, input: { ...input, text: `${input.text}!` } }
-      case "intent":
-        return {
-          anchor: null,
-          input: { ...input, intent: input.intent === "collect" ? "follow-up" : "collect" } as const
-        }
-      case "scope":
-        return { anchor, input: { ...input, scope: [...(input.scope ?? []), "look", "x"] } }
-      case "route":
-        return { anchor, input: { ...input, route: `${input.route ?? ""}x` } }
-      case "anchor":
-        return input.intent === "steer"
-          ? { input, anchor: anchor === null ? this.#liveOr("gen_never") : null }
-          : undefined
-    }
-  }
-
   #live(): Ids.GenerationId | undefined {
     return Option.getOrUndefined(Effect.runSync(this.session.generation))?.id
-  }
-
-  #liveOr(otherwise: string): Ids.GenerationId {
-    return this.#live() ?? generationId(otherwise)
   }
 
   #resolve(which: Which): Ids.GenerationId {

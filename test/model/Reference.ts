@@ -5,7 +5,7 @@
  * Where the laws leave a choice the reference looks at what the engine chose (`Seen`) and allows it only if it is one of those
  * left: see `Choice` in `Tools.ts`, and the comments that begin with `Free:`.
  */
-import type { Command, Setting, Submission, Until, Which } from "./Command.ts"
+import type { Command, Setting, Submission, Tried, Until, Which } from "./Command.ts"
 
 export type Outcome = "finished" | "failed" | "stopped" | "cancelled" | "exhausted"
 
@@ -83,7 +83,7 @@ export interface Model {
   readonly setting: Setting
   readonly known: Map<string, Known>
   /** What was last tried under an id, accepted or not: what a repeat repeats. */
-  readonly tried: Map<string, { readonly input: Submission; readonly anchor: number | null }>
+  readonly tried: Map<string, Tried<number>>
   readonly gens: Array<Gen>
   live: Gen | undefined
   turns: Array<string>

@@ -1,5 +1,5 @@
 /** One command: what its caller is to be told, and what stands afterwards. */
-import { type Answer, type Command, grace, retries, retryDelay, type Submission } from "./Command.ts"
+import { type Answer, type Command, grace, repeated, retries, retryDelay, type Submission } from "./Command.ts"
 import { completed, fail, finish, land, lose, respond, sameScope, settle, start, waiting } from "./Progress.ts"
 import {
   allPaused,
@@ -64,7 +64,7 @@ const apply = (model: Model, command: Command, seen: Seen | undefined): Expected
     case "submit":
       return submit(model, command.input, command.anchor === undefined ? null : resolve(model, command.anchor))
     case "repeat": {
-      const tried = repeated(model, command)
+      const tried = repeated(command.change, model.tried.get(command.id), () => model.live?.n ?? 0)
       return tried === undefined ? nothing : submit(model, tried.input, tried.anchor)
     }
     case "cancel":
@@ -104,30 +104,6 @@ const apply = (model: Model, command: Command, seen: Seen | undefined): Expected
     case "close":
       close(model)
       return nothing
-  }
-}
-
-/** The input a repeat sends, and its anchor. */
-export const repeated = (
-  model: Model,
-  { change, id }: Extract<Command, { readonly do: "repeat" }>
-): { readonly input: Submission; readonly anchor: number | null } | undefined => {
-  const tried = model.tried.get(id)
-  if (tried === undefined) return undefined
-  const { anchor, input } = tried
-  switch (change) {
-    case "nothing":
-      return tried
-    case "text":
-      return { anchor, input: { ...input, text: `${input.text}!` } }
-    case "intent":
-      return { anchor: null, input: { ...input, intent: input.intent === "collect" ? "follow-up" : "collect" } }
-    case "scope":
-      return { anchor, input: { ...input, scope: [...(input.scope ?? []), "look", "x"] } }
-    case "route":
-      return { anchor, input: { ...input, route: `${input.route ?? ""}x` } }
-    case "anchor":
-      return input.intent === "steer" ? { input, anchor: anchor === null ? (model.live?.n ?? 0) : null } : undefined
   }
 }
 

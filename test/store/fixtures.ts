@@ -1,6 +1,6 @@
 /** Journals in temporary files, and clients that count or fail. */
 import { Effect, Exit, Layer, type Scope } from "effect"
-import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
+import { type SqlClient, SqlError } from "effect/sql"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,6 +8,7 @@ import type * as Ids from "../../src/domain/Ids.ts"
 import type { Append, SessionStore, StoredEntry, StoreError } from "../../src/ledger/SessionStore.ts"
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
+import { intercepted } from "../support/commits.ts"
 
 export const sessionId = (id: string): Ids.SessionId => id as Ids.SessionId
 
@@ -61,23 +62,10 @@ export interface Watch {
 
 /** The client, watched where transactions are run. */
 export const watched = (watch: Watch, client: Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>) =>
-  Layer.effect(
-    SqlClient.SqlClient,
-    Effect.map(SqlClient.SqlClient, (sql) => {
-      const reserve = Effect.map(sql.reserve, (connection): SqlConnection.Connection => ({
-        ...connection,
-        execute: (statement, params, transform) =>
-          Effect.suspend(() => {
-            watch.statements.push(statement)
-            const run = connection.execute(statement, params, transform)
-            return statement === "COMMIT" && watch.onCommit !== undefined ? Effect.as(watch.onCommit(run), []) : run
-          })
-      }))
-      return new Proxy(sql, {
-        get: (target, key): unknown => (key === "reserve" ? reserve : Reflect.get(target, key))
-      })
-    })
-  ).pipe(Layer.provide(client))
+  intercepted(client, (statement, run) => {
+    watch.statements.push(statement)
+    return statement === "COMMIT" && watch.onCommit !== undefined ? Effect.as(watch.onCommit(run), []) : run
+  })
 
 export const lost = new SqlError.SqlError({
   reason: new SqlError.ConnectionError({ cause: new Error("reset"), message: "the connection was reset" })

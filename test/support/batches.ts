@@ -19,6 +19,7 @@ import {
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { toolResults } from "./harness.ts"
 import { eventsOf, ofType, seen, start } from "./providers.ts"
+import { isToolEnd } from "./truth.ts"
 
 const parameters = Schema.Struct({ path: Schema.String })
 const success = Schema.String
@@ -159,9 +160,11 @@ export const open = (options: Options): Effect.Effect<Batch, never, Scope.Scope 
       release: (...paths) =>
         Effect.andThen(
           letGo(...paths),
-          Effect.forEach(paths, (path) => seen(session, (event) => isEnd(event) && event.provider_call_id === path), {
-            discard: true
-          })
+          Effect.forEach(
+            paths,
+            (path) => seen(session, (event) => isToolEnd(event) && event.provider_call_id === path),
+            { discard: true }
+          )
         ),
       steer: (content, input) => session.capability("live.steering").submit(Input.steer(content, input), id),
       report: Effect.orDie(session.await(id)),
@@ -173,19 +176,6 @@ export const open = (options: Options): Effect.Effect<Batch, never, Scope.Scope 
         })
     }
   })
-
-type End = Extract<
-  Event.SessionEvent,
-  { readonly type: "tool.completed" | "tool.failed" | "tool.denied" | "tool.not_started" | "tool.interrupted" }
->
-
-/** Whether an event says how a call ended. */
-export const isEnd = (event: Event.SessionEvent): event is End =>
-  event.type === "tool.completed" ||
-  event.type === "tool.failed" ||
-  event.type === "tool.denied" ||
-  event.type === "tool.not_started" ||
-  event.type === "tool.interrupted"
 
 /** A status in words: `Completed`, `NotStarted steering s1`, `Interrupted unknown cancel`, `Denied too late`. */
 export const word = (status: ToolCall.ToolCallStatus): string => {
@@ -222,4 +212,4 @@ export const answers = (request: ScriptedModel.Request | undefined): ReadonlyArr
 
 /** The paths of the calls that ended, in the order in which they did. */
 export const endings = (events: ReadonlyArray<Event.SessionEvent>): ReadonlyArray<string> =>
-  events.filter(isEnd).map((event) => event.provider_call_id)
+  events.filter(isToolEnd).map((event) => event.provider_call_id)

@@ -57,6 +57,13 @@ export const make = (behaviour: Behaviour = {}): HostContext => {
   }
 }
 
+/** A context in which the write of this input never ends, and that cannot tell what it holds. */
+export const doubtful = (id: string): HostContext =>
+  make({
+    append: (land, other) => (other === id ? Effect.never : land),
+    has: () => Effect.succeed("cannot-tell")
+  })
+
 /** Sessions opened in the effect keep their conversation in this context. */
 export const keptIn =
   (context: HostContext) =>

@@ -58,6 +58,9 @@ export interface Harness {
   readonly receipt: (id: string) => Effect.Effect<Receipt.Receipt | undefined>
 }
 
+/** Begins an effect at once, in no scope. */
+export const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkDetach(effect, { startImmediately: true })
+
 export const inputId = (id: string): Ids.InputId => id as Ids.InputId
 export const generationId = (id: string): Ids.GenerationId => id as Ids.GenerationId
 

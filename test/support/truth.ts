@@ -1,7 +1,7 @@
 /** Judges a session that has come to rest: its receipts, its events and its context must tell one and the same story. */
 import { Effect, Option, Stream } from "effect"
 import type { Prompt } from "effect/ai"
-import { Event, Input, type Receipt, type Session } from "../../src/index.ts"
+import { Event, type Ids, Input, type Receipt, type Session } from "../../src/index.ts"
 import { StrictPrompt } from "../../src/testing/index.ts"
 import { journalled } from "./harness.ts"
 
@@ -11,20 +11,30 @@ export interface Told {
   readonly context: ReadonlyArray<Prompt.Message>
 }
 
-/** Everything a session can say of itself. `accepted` are the receipts callers were given. */
+/** Everything a session can say of itself. `given` are the receipts callers were given. */
 export const told = (session: Session.Session, given: ReadonlyArray<Receipt.Receipt>): Effect.Effect<Told> =>
+  toldOf(
+    session,
+    given.flatMap((receipt) => (receipt.accepted ? [receipt.inputId] : []))
+  )
+
+/** The same, with the receipts of these inputs. */
+export const toldOf = (session: Session.Session, ids: ReadonlyArray<Ids.InputId>): Effect.Effect<Told> =>
   Effect.gen(function* () {
     const { sequence } = yield* session.status
     const events = yield* Stream.runCollect(Stream.take(journalled(session.events()), sequence)).pipe(Effect.orDie)
     const context = yield* Effect.orDie(session.context)
     const receipts: Array<Receipt.Accepted> = []
-    for (const receipt of given) {
-      if (!receipt.accepted) continue
-      const now = yield* session.receipt(receipt.inputId)
+    for (const id of ids) {
+      const now = yield* session.receipt(id)
       if (Option.isSome(now) && now.value.accepted) receipts.push(now.value)
     }
     return { receipts, events, context: context.content }
   })
+
+/** The terminal event of a generation. */
+export const endOf = (events: ReadonlyArray<Event.SessionEvent>, id: string | null | undefined) =>
+  events.find((event) => Event.isTerminal(event) && event.generation_id === id)
 
 const settled = (event: Event.SessionEvent): boolean =>
   event.type === "steering.held" || event.type === "steering.unknown" || event.type === "input.delivered"
@@ -60,7 +70,7 @@ export const lies = ({ context, events, receipts }: Told, maxRequests?: number):
     const endings = events.filter((event) => settled(event) && "input_id" in event && event.input_id === inputId)
     if (endings.length !== 1) bad.push(`L-D1 ${inputId} was settled ${endings.length} times`)
     const bound = receipts.find((receipt) => receipt.inputId === inputId)?.generationId
-    const end = events.find((event) => Event.isTerminal(event) && event.generation_id === bound)
+    const end = endOf(events, bound)
     const requests = events.filter((event) => event.type === "request.started" && event.generation_id === bound).length
     const spent = reason === "budget-exhausted" && (maxRequests === undefined || requests >= maxRequests)
     if (disposition === "held" && end?.type === "generation.finished" && !spent) {
@@ -111,12 +121,34 @@ type ToolEnd = Extract<
   { readonly type: "tool.completed" | "tool.failed" | "tool.denied" | "tool.not_started" | "tool.interrupted" }
 >
 
+/** Whether an event says how a call ended. */
 export const isToolEnd = (event: Event.SessionEvent): event is ToolEnd =>
   event.type === "tool.completed" ||
   event.type === "tool.failed" ||
   event.type === "tool.denied" ||
   event.type === "tool.not_started" ||
   event.type === "tool.interrupted"
+
+/** How a call ended. */
+export const toolEndOf = (events: ReadonlyArray<Event.SessionEvent>, id: Ids.ToolCallId) =>
+  events.find((event) => isToolEnd(event) && event.call_id === id)
+
+/** Asked again, an approval is still one question to the story of its call (L-T13). */
+export const askedOnce = (events: ReadonlyArray<Event.SessionEvent>): ReadonlyArray<Event.SessionEvent> => {
+  const asked = new Set<string>()
+  return events.filter((event) => {
+    if (event.type !== "tool.approval_requested") return true
+    const first = !asked.has(event.call_id)
+    asked.add(event.call_id)
+    return first
+  })
+}
+
+/** No input is in the context twice (L-R1). */
+export const contextLies = ({ context }: Told): Array<string> => {
+  const ids = context.flatMap((message) => Input.idOfMessage(message) ?? [])
+  return new Set(ids).size === ids.length ? [] : [`L-R1 the context holds ${ids.join()}`]
+}
 
 const letters: { readonly [type: string]: string } = {
   "tool.requested": "r",
