@@ -7,6 +7,7 @@
 import { Result, Schema } from "effect"
 import { Prompt } from "effect/ai"
 import * as Ids from "./Ids.ts"
+import { isJson } from "./Json.ts"
 import type { Limits } from "./Limits.ts"
 import * as ToolScope from "./ToolScope.ts"
 
@@ -153,7 +154,6 @@ const metadataFault = (metadata: unknown, limits: Limits): string | undefined =>
   if (bytes > limits.metadataBytes) return `metadata is ${bytes} bytes; the limit is ${limits.metadataBytes}`
   return isJson(metadata) ? undefined : "metadata is not JSON"
 }
-const isJson = Schema.is(Schema.Json)
 
 /** In bytes as they are given; a URL that is elsewhere has none, and is refused when it is longer than any in use. */
 const fileSize = (data: unknown): number | undefined => {

@@ -13,6 +13,7 @@ import * as Supervised from "../boundary/Supervised.ts"
 import type { Input } from "../domain/Input.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
+import { openCalls } from "../ledger/Projection.ts"
 import * as Checkpointer from "./Checkpointer.ts"
 import * as Ending from "./Ending.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
@@ -65,7 +66,7 @@ const resume = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
   live.phase = { _tag: "RunningTools", request }
   const conversation = yield* Transcript.read(engine, restore)
   if (conversation._tag === "Ended" && Exit.isSuccess(conversation.exit)) live.sent = conversation.exit.value
-  const calls = ToolCalls.restored(step.calls.values())
+  const calls = ToolCalls.restored(openCalls(live.state))
   const refusal = isSpent(engine, live) ? overBudget : undefined
   const batch = { engine, live, request, calls, restore }
   if (engine.context === undefined) {

@@ -9,7 +9,7 @@ import { Prompt } from "effect/ai"
 import * as Delivery from "../boundary/Delivery.ts"
 import type { EventCause } from "../domain/EventCause.ts"
 import type { Entry } from "../ledger/Entry.ts"
-import type { GenerationState, OpenCall } from "../ledger/Projection.ts"
+import { type CallState, type GenerationState, openCalls } from "../ledger/Projection.ts"
 import type { Closing } from "../boundary/Admission.ts"
 import * as Ending from "./Ending.ts"
 import type { Engine } from "./Engine.ts"
@@ -95,9 +95,6 @@ export const answerDefect = Effect.fnUntraced(function* (engine: Engine, state: 
   yield* answer(engine, state, notStartedBy(end), end.cause)
 })
 
-const openCalls = (state: GenerationState): ReadonlyArray<OpenCall> =>
-  state.step._tag === "Calling" ? [...state.step.calls.values()].filter((call) => !call.repeat) : []
-
 /**
  * Writes into a host's context that had begun: the context may still be able to tell (L-R1). What is provably absent is still
  * pending for a generation that goes on, and held for one that does not.
@@ -119,7 +116,7 @@ const doubt = { held: "process-lost", unknown: "process-lost", cause: "process-l
 const interrupted = Effect.fnUntraced(function* (
   engine: Engine,
   state: GenerationState,
-  call: OpenCall,
+  call: CallState,
   cause: EventCause
 ) {
   const { id, name, params, providerId } = call

@@ -8,10 +8,11 @@ import type { Schema } from "effect"
 import { Prompt, Response } from "effect/ai"
 import type { Usage } from "../domain/Generation.ts"
 import type { Tools } from "../domain/Agent.ts"
-import { isJson, toJson } from "./ToolRunner.ts"
+import { isJson } from "../domain/Json.ts"
+import { toJson } from "./ToolRunner.ts"
 
 /**
- * A call the provider asked for, to be run here. `params` are as the provider sent them.
+ * A call the provider asked for, to be run here. `params` are as the provider sent them; what has no JSON form is given as text.
  *
  * @category models
  * @since 0.1.0
@@ -19,7 +20,7 @@ import { isJson, toJson } from "./ToolRunner.ts"
 export interface RequestedCall {
   readonly id: string
   readonly name: string
-  readonly params: unknown
+  readonly params: Schema.Json
 }
 
 /**
@@ -44,9 +45,10 @@ type Part = Response.StreamPart<Tools, "deferred">
 /** @category models @since 0.1.0 */
 export class Collector {
   readonly #parts: Array<Response.AnyPart> = []
-  readonly #calls = new Map<string, RequestedCall>()
+  readonly #calls: Array<RequestedCall> = []
   readonly #ids = new Set<string>()
-  readonly #begun = new Set<string>()
+  readonly #texts = new Set<string>()
+  readonly #reasonings = new Set<string>()
   readonly #repeats: Array<RequestedCall> = []
   #text = ""
   #finish: Response.FinishPart | undefined
@@ -106,8 +108,11 @@ export class Collector {
         this.#error = { error: part.error }
         return undefined
       case "text-start":
+        this.#texts.add(part.id)
+        this.#parts.push(part)
+        return undefined
       case "reasoning-start":
-        this.#begun.add(`${part.type} ${part.id}`)
+        this.#reasonings.add(part.id)
         this.#parts.push(part)
         return undefined
       case "text-end":
@@ -122,10 +127,10 @@ export class Collector {
 
   /** A block that a provider never opened is opened here: what was streamed is in the context too. */
   #begin({ id, type }: Extract<Part, { readonly type: "text-delta" | "reasoning-delta" }>): void {
-    const start = type === "text-delta" ? "text-start" : "reasoning-start"
-    if (this.#begun.has(`${start} ${id}`)) return
-    this.#begun.add(`${start} ${id}`)
-    this.#parts.push(Response.makePart(start, { id }))
+    const begun = type === "text-delta" ? this.#texts : this.#reasonings
+    if (begun.has(id)) return
+    begun.add(id)
+    this.#parts.push(Response.makePart(type === "text-delta" ? "text-start" : "reasoning-start", { id }))
   }
 
   #call(part: Extract<Part, { readonly type: "tool-call" }>): void {
@@ -147,33 +152,36 @@ export class Collector {
       this.#repeats.push(call)
       return
     }
-    this.#calls.set(id, call)
+    this.#calls.push(call)
     this.#parts.push({ ...part, params })
   }
 
   /** What was gathered; `interrupted` marks the message of a response that was cut. */
   gather(interrupted: boolean): Gathered {
-    const calls = [...this.#calls.values()]
     const made = Prompt.fromResponseParts(this.#parts).content[0]
-    const sendable = made?.role === "assistant" ? made.content.filter(isSendable) : []
+    const assistant = made?.role === "assistant" ? made : undefined
+    const sendable = assistant === undefined ? [] : assistant.content.filter(isSendable)
     const paired = sendable.filter(isAnswer(sendable))
     const content = interrupted ? paired.filter(isEnded(paired)) : paired
     // Alone, reasoning is no message: no provider takes it back.
     const kept = content.some((part) => part.type !== "reasoning") ? content : []
+    const whole = !interrupted && kept.length === (assistant?.content.length ?? 0)
     const usage = this.#finish?.usage
     return {
       text: this.#text,
-      calls,
+      calls: this.#calls,
       repeats: this.#repeats,
       message:
         kept.length === 0
           ? undefined
-          : Prompt.assistantMessage({
-              content: kept,
-              ...(interrupted ? { options: { midcourse: { interrupted: true } } } : undefined)
-            }),
+          : whole
+            ? assistant
+            : Prompt.assistantMessage({
+                content: kept,
+                ...(interrupted ? { options: { midcourse: { interrupted: true } } } : undefined)
+              }),
       usage: { inputTokens: usage?.inputTokens?.total ?? 0, outputTokens: usage?.outputTokens?.total ?? 0 },
-      whole: !interrupted && this.#repeats.length === 0 && kept.length === (made?.content.length ?? 0)
+      whole: whole && this.#repeats.length === 0
     }
   }
 }
@@ -207,10 +215,4 @@ const isEnded =
     !part.providerExecuted ||
     content.some((other) => other.type === "tool-result" && other.id === part.id)
 
-/**
- * The params of a call as JSON, for events.
- *
- * @category conversions
- * @since 0.1.0
- */
-export const paramsJson = (params: unknown): Schema.Json => (isJson(params) ? params : String(params))
+const paramsJson = (params: unknown): Schema.Json => (isJson(params) ? params : String(params))

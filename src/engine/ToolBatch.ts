@@ -25,7 +25,6 @@ import type { Entry } from "../ledger/Entry.ts"
 import { closing, type Engine, isCutting, type Run } from "./Engine.ts"
 import * as Ending from "./Ending.ts"
 import * as Gate from "./Gate.ts"
-import { paramsJson } from "./Response.ts"
 import { decide, type NotStarted } from "./ToolDecision.ts"
 import { type Call, established, type Established, keys, notStarted } from "./ToolCalls.ts"
 import * as ToolPolicy from "./ToolPolicy.ts"
@@ -176,7 +175,7 @@ const perform = Effect.fnUntraced(function* ({ calls, engine, live, refusal, req
           type: "tool.approval_requested",
           ...keys(live, request, consult),
           reason: verdict.question,
-          params: paramsJson(consult.params)
+          params: consult.params
         })
       }
       continue

@@ -10,9 +10,9 @@ import type { EventCause } from "../domain/EventCause.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { Effects, NotStartedReason } from "../domain/ToolCall.ts"
 import type { Entry } from "../ledger/Entry.ts"
-import type { OpenCall } from "../ledger/Projection.ts"
+import type { CallState } from "../ledger/Projection.ts"
 import { closing, type Engine, type Run } from "./Engine.ts"
-import { paramsJson, type RequestedCall } from "./Response.ts"
+import type { RequestedCall } from "./Response.ts"
 import type { NotStarted, State } from "./ToolDecision.ts"
 import type * as ToolPolicy from "./ToolPolicy.ts"
 import * as ToolResult from "./ToolResult.ts"
@@ -28,7 +28,7 @@ export class Call {
   readonly id: Ids.ToolCallId
   readonly providerId: string
   readonly name: string
-  readonly params: unknown
+  readonly params: Schema.Json
   state: State = { _tag: "Waiting", verdict: "unasked" }
   tool: Tool.Any | undefined
   decoded: unknown
@@ -53,10 +53,9 @@ export class Call {
  * @category conversions
  * @since 0.1.0
  */
-export const restored = (open: Iterable<OpenCall>): ReadonlyArray<Call> => {
+export const restored = (open: ReadonlyArray<CallState>): ReadonlyArray<Call> => {
   const calls: Array<Call> = []
   for (const each of open) {
-    if (each.repeat) continue
     const call = new Call(each.id, { id: each.providerId, name: each.name, params: each.params })
     if (each.status._tag !== "Requested") {
       call.state = { _tag: "Ended" }
@@ -88,7 +87,7 @@ export const requested = (
     entries.push({
       type: "tool.requested",
       ...keys(run, request, call),
-      params: paramsJson(call.params)
+      params: call.params
     })
     return call
   }

@@ -8,7 +8,7 @@ import type { Schema } from "effect"
 import { Prompt } from "effect/ai"
 import type { EventCause } from "../domain/EventCause.ts"
 import type * as ToolCall from "../domain/ToolCall.ts"
-import type { OpenCall } from "../ledger/Projection.ts"
+import type { CallState } from "../ledger/Projection.ts"
 
 const because: Record<ToolCall.NotStartedReason, string> = {
   steering: "a correction arrived before this call was launched",
@@ -94,7 +94,7 @@ export const bound = (result: Schema.Json, limit: number): Schema.Json => {
  * @category conversions
  * @since 0.1.0
  */
-export const ofOpen = (call: OpenCall): Prompt.ToolResultPart =>
+export const ofOpen = (call: CallState): Prompt.ToolResultPart =>
   call.status._tag === "Completed"
     ? part(call, call.status.isFailure, call.result ?? null)
     : part(call, true, explain(call.status))

@@ -8,6 +8,7 @@ import { Cause, Context, Effect, Exit, Result, Schema } from "effect"
 import { AiError, Tool } from "effect/ai"
 import type { Prompt, Toolkit } from "effect/ai"
 import type { Tools } from "../domain/Agent.ts"
+import { isJson } from "../domain/Json.ts"
 
 /**
  * A launched call's end, as the context and the report will say it.
@@ -184,9 +185,6 @@ export const describe = (cause: Cause.Cause<unknown>): string => {
   }
   return String(error)
 }
-
-/** Whether a value is JSON as it stands. */
-export const isJson = Schema.is(Schema.Json)
 
 /** A value as the JSON it would be sent as; what has no JSON form is given as text rather than lost. */
 export const toJson = (u: unknown): Schema.Json => {

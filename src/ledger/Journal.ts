@@ -6,7 +6,7 @@
  * @since 0.1.0
  */
 import { type Clock, type Context, Effect, Exit, Result, Schema } from "effect"
-import type { Scheduler, Stream } from "effect"
+import type { Scheduler, Stream, Types } from "effect"
 import { isTerminal, type SessionEvent } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type * as Input from "../domain/Input.ts"
@@ -361,10 +361,14 @@ export class Journal {
 
   #place(entries: ReadonlyArray<Entry.Entry>, after: number, time: number): ReadonlyArray<Entry.Committed> {
     let sequence = after
-    return entries.map((entry) =>
-      // Completed in place: the caller made the body for this call and keeps no hold of it.
-      Entry.isRecord(entry) ? entry : Object.assign(entry, { session_id: this.sessionId, sequence: ++sequence, time })
-    )
+    // Completed in place: the caller made the bodies for this call and keeps no hold of them.
+    for (const entry of entries as ReadonlyArray<Types.Mutable<Entry.Committed>>) {
+      if ("record" in entry) continue
+      entry.session_id = this.sessionId
+      entry.sequence = ++sequence
+      entry.time = time
+    }
+    return entries as ReadonlyArray<Entry.Committed>
   }
 
   #apply(entries: ReadonlyArray<Entry.Committed>): void {

@@ -13,7 +13,7 @@ import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
 import * as Receipt from "../domain/Receipt.ts"
 import type { ResumeCondition } from "../domain/ResumeCondition.ts"
-import type { ToolCallReport, ToolCallStatus } from "../domain/ToolCall.ts"
+import type { ToolCallStatus } from "../domain/ToolCall.ts"
 import type { ToolScope } from "../domain/ToolScope.ts"
 import * as Entry from "./Entry.ts"
 
@@ -35,20 +35,19 @@ export interface AcceptedInput {
 }
 
 /**
- * A call of the newest response: all that answering it again after a loss would need.
+ * A call, with all that answering it again after a loss would need.
  *
  * @category models
  * @since 0.1.0
  */
-export interface OpenCall {
+export interface CallState {
   readonly id: Ids.ToolCallId
   readonly providerId: string
   readonly name: string
+  readonly request: number
   readonly params: Schema.Json
-  readonly status: ToolCallStatus
-  readonly result: Schema.Json | undefined
-  /** A repeat of an id within one response; it is answered in no context (L-T1). */
-  readonly repeat: boolean
+  status: ToolCallStatus
+  result: Schema.Json | undefined
 }
 
 /**
@@ -60,7 +59,7 @@ export interface OpenCall {
 export type Step =
   | { readonly _tag: "Starting" }
   | { readonly _tag: "Requested" }
-  | { readonly _tag: "Calling"; readonly calls: Map<Ids.ToolCallId, OpenCall> }
+  | { readonly _tag: "Calling"; readonly calls: Array<CallState> }
   | { readonly _tag: "Answered" }
   | { readonly _tag: "Final" }
 
@@ -78,7 +77,7 @@ export interface GenerationState {
   readonly initialInputIds: readonly [Ids.InputId, ...Array<Ids.InputId>]
   readonly startedAt: number
   readonly inputIds: Array<Ids.InputId>
-  readonly calls: Map<Ids.ToolCallId, ToolCallReport>
+  readonly calls: Map<Ids.ToolCallId, CallState>
   /** Delivered and not yet in a request that has completed. */
   readonly uncompleted: Set<Ids.InputId>
   request: number
@@ -114,9 +113,27 @@ export interface PauseState {
   effective: boolean
 }
 
+/**
+ * The calls of the newest response that a message must answer: a repeat of an id within it is answered in no context (L-T1).
+ *
+ * @category queries
+ * @since 0.1.0
+ */
+export const openCalls = ({ step }: GenerationState): ReadonlyArray<CallState> => {
+  if (step._tag !== "Calling") return []
+  const seen = new Set<string>()
+  return step.calls.filter(({ providerId }) => seen.size < seen.add(providerId).size)
+}
+
 const requested: Step = { _tag: "Requested" }
 const answered: Step = { _tag: "Answered" }
 const final: Step = { _tag: "Final" }
+
+const isRequested: ToolCallStatus = { _tag: "Requested" }
+const isAdmitted: ToolCallStatus = { _tag: "Admitted" }
+const isStarted: ToolCallStatus = { _tag: "Started" }
+const hasCompleted: ToolCallStatus = { _tag: "Completed", isFailure: false }
+const hasFailed: ToolCallStatus = { _tag: "Completed", isFailure: true }
 
 const outcomes = {
   "generation.finished": "finished",
@@ -307,37 +324,27 @@ export class Projection {
         const generation = this.#generation(event.generation_id)
         // Only a message without calls is an answer: the text that came with these calls was not.
         if (generation.textRequest === event.request) generation.text = generation.textBefore
-        generation.calls.set(event.call_id, {
+        const call: CallState = {
           id: event.call_id,
           providerId: event.provider_call_id,
           name: event.tool,
           request: event.request,
-          status: { _tag: "Requested" }
-        })
-        if (generation.step._tag !== "Calling") generation.step = { _tag: "Calling", calls: new Map() }
-        generation.step.calls.set(event.call_id, {
-          id: event.call_id,
-          providerId: event.provider_call_id,
-          name: event.tool,
           params: event.params,
-          status: { _tag: "Requested" },
-          result: undefined,
-          repeat: [...generation.step.calls.values()].some(({ providerId }) => providerId === event.provider_call_id)
-        })
+          status: isRequested,
+          result: undefined
+        }
+        generation.calls.set(call.id, call)
+        if (generation.step._tag === "Calling") generation.step.calls.push(call)
+        else generation.step = { _tag: "Calling", calls: [call] }
         return
       }
       case "tools.admitted":
-        for (const id of event.call_ids) this.#call(event.generation_id, id, { _tag: "Admitted" })
+        for (const id of event.call_ids) this.#call(event.generation_id, id, isAdmitted)
         return
       case "tool.started":
-        return this.#call(event.generation_id, event.call_id, { _tag: "Started" })
+        return this.#call(event.generation_id, event.call_id, isStarted)
       case "tool.completed":
-        return this.#call(
-          event.generation_id,
-          event.call_id,
-          { _tag: "Completed", isFailure: event.is_failure },
-          event.result
-        )
+        return this.#call(event.generation_id, event.call_id, event.is_failure ? hasFailed : hasCompleted, event.result)
       case "tool.failed":
         return this.#call(event.generation_id, event.call_id, { _tag: "Failed", error: event.reason })
       case "tool.denied":
@@ -446,11 +453,10 @@ export class Projection {
   }
 
   #call(generation: Ids.GenerationId, id: Ids.ToolCallId, status: ToolCallStatus, result?: Schema.Json): void {
-    const { calls, step } = this.#generation(generation)
-    const found = calls.get(id)
-    if (found !== undefined) calls.set(id, { ...found, status })
-    const open = step._tag === "Calling" ? step.calls.get(id) : undefined
-    if (step._tag === "Calling" && open !== undefined) step.calls.set(id, { ...open, status, result })
+    const found = this.#generation(generation).calls.get(id)
+    if (found === undefined) return
+    found.status = status
+    found.result = result
   }
 
   #unqueue(id: Ids.InputId): void {

@@ -6,7 +6,7 @@
 import type { GenerationReport } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { ToolCallReport } from "../domain/ToolCall.ts"
-import type { GenerationState, Projection } from "./Projection.ts"
+import type { CallState, GenerationState, Projection } from "./Projection.ts"
 
 /**
  * The ids of a generation's inputs by what became of them: delivered, accepted and undelivered, unknown (L-E4).
@@ -36,7 +36,7 @@ export const partition = (projection: Projection, generation: GenerationState) =
 export const make = (
   projection: Projection,
   generation: GenerationState,
-  calls: ReadonlyMap<Ids.ToolCallId, ToolCallReport>
+  calls: GenerationState["calls"]
 ): GenerationReport => {
   const { error, outcome } = generation.ended ?? { error: undefined, outcome: "failed" }
   const { delivered, undelivered, unknown } = partition(projection, generation)
@@ -47,9 +47,17 @@ export const make = (
     deliveredInputIds: delivered,
     undeliveredInputIds: undelivered,
     unknownInputIds: unknown,
-    tools: [...calls.values()],
+    tools: Array.from(calls.values(), toReport),
     requests: generation.request,
     usage: { inputTokens: generation.inputTokens, outputTokens: generation.outputTokens },
     ...(error === undefined ? undefined : { error })
   }
 }
+
+const toReport = ({ id, name, providerId, request, status }: CallState): ToolCallReport => ({
+  id,
+  providerId,
+  name,
+  request,
+  status
+})

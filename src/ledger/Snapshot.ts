@@ -15,7 +15,7 @@ import { Delivery, InputStatus } from "../domain/Receipt.ts"
 import { ResumeCondition } from "../domain/ResumeCondition.ts"
 import { ToolCallStatus } from "../domain/ToolCall.ts"
 import { ToolScope } from "../domain/ToolScope.ts"
-import { Projection } from "./Projection.ts"
+import { type CallState, Projection } from "./Projection.ts"
 
 const OpenCall = Schema.Struct({
   id: Ids.ToolCallId,
@@ -23,8 +23,7 @@ const OpenCall = Schema.Struct({
   name: Schema.String,
   params: Schema.Json,
   status: ToolCallStatus,
-  result: Schema.optionalKey(Schema.Json),
-  repeat: Schema.Boolean
+  result: Schema.optionalKey(Schema.Json)
 })
 
 const GenerationSnapshot = Schema.Struct({
@@ -124,8 +123,12 @@ export const take = (projection: Projection): Schema.Json =>
         each.step._tag === "Calling"
           ? {
               _tag: "Calling" as const,
-              calls: Array.from(each.step.calls.values(), ({ result, ...call }) => ({
-                ...call,
+              calls: each.step.calls.map(({ id, name, params, providerId, result, status }) => ({
+                id,
+                providerId,
+                name,
+                params,
+                status,
                 ...(result === undefined ? undefined : { result })
               }))
             }
@@ -163,19 +166,14 @@ export const restore = (snapshot: unknown, instructions: ReadonlyArray<Prompt.Me
       projection.inputs.set(id, { ...each, input: input ?? undefined, digest: digest ?? undefined })
     }
     for (const each of found.generations) {
-      const calls = each.step._tag === "Calling" ? each.step.calls : []
-      const open = calls.map((call) => ({ ...call, result: call.result }))
+      const open = each.step._tag === "Calling" ? each.step.calls : []
+      const calls = open.map((call): CallState => ({ ...call, request: each.request, result: call.result }))
       projection.generations.set(each.id, {
         ...each,
         inputIds: [...each.inputIds],
         uncompleted: new Set(each.uncompleted),
-        calls: new Map(
-          open.map(({ id, name, providerId, status }) => [id, { id, name, providerId, request: each.request, status }])
-        ),
-        step:
-          each.step._tag === "Calling"
-            ? { _tag: "Calling", calls: new Map(open.map((call) => [call.id, call])) }
-            : each.step,
+        calls: new Map(calls.map((call) => [call.id, call])),
+        step: each.step._tag === "Calling" ? { _tag: "Calling", calls } : each.step,
         ending: each.ending ?? undefined,
         cold: true,
         ended: each.ended === null ? undefined : { ...each.ended, error: each.ended.error ?? undefined }

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { type LanguageModel, Prompt, type Response } from "effect/ai"
-import { Collector, paramsJson } from "../../src/engine/Response.ts"
+import { Collector } from "../../src/engine/Response.ts"
 import { ScriptedModel, StrictPrompt } from "../../src/testing/index.ts"
 
 type Part = Parameters<Collector["add"]>[0]
@@ -219,9 +219,18 @@ describe("Collector", () => {
     }
   })
 
-  it("parameters that are no JSON become text in events", () => {
-    assert.deepStrictEqual(paramsJson({ a: [1, null] }), { a: [1, null] })
-    assert.strictEqual(paramsJson(10n), "10")
-    assert.strictEqual(paramsJson(undefined), "undefined")
+  it("parameters that are no JSON become text, and none at all become an empty object", () => {
+    const given: ReadonlyArray<readonly [unknown, unknown]> = [
+      [{ a: [1, null] }, { a: [1, null] }],
+      [{ a: 1, b: "x" }, { a: 1, b: "x" }],
+      [10n, "10"],
+      [{ n: Number.NaN }, "[object Object]"],
+      [undefined, {}]
+    ]
+    for (const [params, kept] of given) {
+      const collector = new Collector()
+      collector.add({ type: "tool-call", id: "a", name: "edit", params } as unknown as Part)
+      assert.deepStrictEqual(collector.gather(false).calls[0]?.params, kept)
+    }
   })
 })

@@ -1,0 +1,27 @@
+/**
+ * Whether a value is JSON as it stands, for what hosts and providers hand over.
+ *
+ * @since 0.1.0
+ */
+import { Schema } from "effect"
+
+const isLeaf = (u: unknown): boolean =>
+  typeof u === "string" || typeof u === "boolean" || u === null || (typeof u === "number" && Number.isFinite(u))
+
+/** A plain object of leaves, which is what most parameters and metadata are. */
+const isFlat = (u: unknown): boolean => {
+  if (typeof u !== "object" || u === null || Object.getPrototypeOf(u) !== Object.prototype) return false
+  // Other own keys than these have no JSON form, and are passed over by whoever writes it.
+  for (const key of Object.keys(u)) if (!isLeaf((u as { readonly [key: string]: unknown })[key])) return false
+  return true
+}
+
+const isTree = Schema.is(Schema.Json)
+
+/**
+ * Whether a value is JSON as it stands. What is seen to be so at a glance is not walked: it is asked of every part a model streams.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isJson = (u: unknown): u is Schema.Json => isLeaf(u) || isFlat(u) || isTree(u)
