@@ -10,11 +10,10 @@ import { Prompt } from "effect/ai"
 import { SessionEvent } from "../domain/Event.ts"
 import { Input } from "../domain/Input.ts"
 import * as Digest from "./Digest.ts"
+import * as EncodedPrompt from "./EncodedPrompt.ts"
 import * as Entry from "./Entry.ts"
 import { StoreError, type StoredEntry, type StoredSnapshot } from "./SessionStore.ts"
 
-const encodeInput = Schema.encodeSync(Input)
-const encodeMessage = Schema.encodeSync(Prompt.Message)
 const decodeInput = Schema.decodeUnknownSync(Input)
 const decodeMessage = Schema.decodeUnknownSync(Prompt.Message)
 const decodeEvent = Schema.decodeUnknownSync(SessionEvent)
@@ -23,9 +22,9 @@ const bodyOf = (entry: Entry.Committed): unknown => {
   if (!Entry.isRecord(entry)) return entry
   switch (entry.record) {
     case "input":
-      return { ...entry, input: encodeInput(entry.input) }
+      return { ...entry, input: EncodedPrompt.ofInput(entry.input) }
     case "message":
-      return { ...entry, message: encodeMessage(entry.message) }
+      return { ...entry, message: EncodedPrompt.ofMessage(entry.message) }
     case "write-begun":
     case "resumed":
     case "decision":

@@ -16,8 +16,18 @@ const mix = (length: number, unit: (index: number) => number, seed: number): str
   }
   high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
   low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
-  return ((high >>> 0) * 2 ** 21 + (low >>> 11)).toString(36)
+  return lettersOf(high) + lettersOf(low)
 }
+
+const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+
+/** The upper 30 bits, of which the last steps make the most. */
+const lettersOf = (word: number): string =>
+  letters.charAt(word >>> 26) +
+  letters.charAt((word >>> 20) & 63) +
+  letters.charAt((word >>> 14) & 63) +
+  letters.charAt((word >>> 8) & 63) +
+  letters.charAt((word >>> 2) & 63)
 
 const ofText = (text: string, seed: number): string => mix(text.length, (index) => text.charCodeAt(index), seed)
 
@@ -27,7 +37,7 @@ const ofBytes = (bytes: Uint8Array): string => {
 }
 
 /**
- * 53 bits of digest, as text.
+ * 60 bits of digest, as text.
  *
  * @category digests
  * @since 0.1.0
@@ -35,7 +45,7 @@ const ofBytes = (bytes: Uint8Array): string => {
 export const short = (text: string): string => ofText(text, 0)
 
 /**
- * 106 bits of digest, as text.
+ * 120 bits of digest, as text.
  *
  * @category digests
  * @since 0.1.0

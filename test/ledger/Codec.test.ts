@@ -1,9 +1,10 @@
 /** R8: entries as text and back. Whatever a message or an input can hold is re-encoded equal, and changed text is refused. */
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Effect, Schema } from "effect"
+import { Arbitrary, Effect, Result, Schema } from "effect"
 import { Prompt } from "effect/ai"
 import { Event, type Ids, Input } from "../../src/index.ts"
 import * as Codec from "../../src/ledger/Codec.ts"
+import * as EncodedPrompt from "../../src/ledger/EncodedPrompt.ts"
 import type { Committed } from "../../src/ledger/Entry.ts"
 import { generationId } from "../support/harness.ts"
 
@@ -155,6 +156,74 @@ describe("L-R8 messages", () => {
     const { body } = Codec.encode({ record: "message", generation_id: gen, message }, 1)
     assert.isTrue(body.isWellFormed())
     assert.isFalse([...body].some((char) => char < " "))
+  })
+})
+
+describe("the encoded form of effect/ai", () => {
+  const bySchema = Schema.encodeSync(Prompt.Message)
+  const told = (encode: () => unknown) =>
+    Result.match(Result.try(encode), { onFailure: () => "refused", onSuccess: (value) => JSON.stringify(value) })
+
+  const anyOptions = Arbitrary.map(
+    Arbitrary.all({ options, which: Arbitrary.schema(Schema.Literals([0, 1, 2, 3])) }),
+    // The last is none that the schema takes.
+    ({ options, which }) =>
+      [undefined, {}, options, { provider: undefined } as unknown as Prompt.ProviderOptions][which]
+  )
+  /** One of every kind, and some that only a host without types could make. */
+  const kinds = (text: string, json: Schema.Json, flag: boolean, options: Prompt.ProviderOptions | undefined) => {
+    const ran = { id: text, name: text, providerExecuted: flag, isFailure: flag, options }
+    const file = { mediaType: "a/b", fileName: flag ? text : undefined, options }
+    const parts: ReadonlyArray<unknown> = [
+      Prompt.makePart("text", { text, options }),
+      Prompt.makePart("reasoning", { text, options }),
+      Prompt.makePart("file", { ...file, data: text }),
+      Prompt.makePart("file", { ...file, data: new Uint8Array([1, 255]) }),
+      Prompt.makePart("tool-call", { ...ran, params: json }),
+      Prompt.makePart("tool-result", { ...ran, result: json }),
+      Prompt.makePart("tool-result", { ...ran, result: undefined, modelOutput: undefined }),
+      Prompt.makePart("tool-result", {
+        ...ran,
+        result: json,
+        modelOutput: [Prompt.makePart("text", { text, options })]
+      }),
+      Prompt.makePart("tool-approval-request", { approvalId: text, toolCallId: text, options }),
+      Prompt.makePart("tool-approval-response", { approvalId: text, approved: flag, reason: undefined, options }),
+      { type: "text", options: {}, text: 1 },
+      { type: "tool-call", options: {}, id: text, name: text, providerExecuted: flag },
+      { type: "tool-result", options: {}, id: text, name: text, isFailure: flag, providerExecuted: flag }
+    ]
+    return parts as ReadonlyArray<Prompt.Part>
+  }
+
+  it.prop(
+    "L-R8 any part, in any role, is encoded to the schema's own text, or refused where that refuses",
+    { text, json, flag: Arbitrary.schema(Schema.Boolean), options: anyOptions, others: anyOptions },
+    ({ flag, json, options, others, text }) => {
+      for (const part of kinds(text, json, flag, options)) {
+        for (const content of [text, [part], [part, Prompt.makePart("text", { text, options: others })]]) {
+          for (const role of ["system", "user", "assistant", "tool"] as const) {
+            const message = {
+              ...Prompt.systemMessage({ content: "", options: others }),
+              role,
+              content
+            } as Prompt.Message
+            assert.strictEqual(
+              told(() => EncodedPrompt.ofMessage(message)),
+              told(() => bySchema(message))
+            )
+          }
+        }
+      }
+    }
+  )
+
+  it.prop("L-R8 any input is encoded to the schema's own text", [input], ([input]) => {
+    const own = Input.own(input)
+    assert.strictEqual(
+      told(() => EncodedPrompt.ofInput(own)),
+      told(() => Schema.encodeSync(Input.Input)(own))
+    )
   })
 })
 
