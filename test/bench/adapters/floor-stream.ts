@@ -1,0 +1,3 @@
+import { adapter } from "./loop.ts"
+
+export const { start } = await adapter("made", "call")

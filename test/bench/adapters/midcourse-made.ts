@@ -1,0 +1,3 @@
+import { inMemory } from "./midcourse.ts"
+
+export const { start } = await inMemory("made")

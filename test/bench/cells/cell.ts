@@ -1,0 +1,17 @@
+/** A cell measures one thing of one peer in a process of its own. */
+import type { Adapter, Running } from "../adapter.ts"
+
+export type Numbers = { readonly [name: string]: number }
+
+/** Measures; `args` are the cell's own, such as how many steps. Times are microseconds, memory kilobytes, unless named. */
+export type Cell = (adapter: Adapter, args: ReadonlyArray<number>) => Promise<Numbers>
+
+/** Waits for a generation that must come to this end. */
+export const expectEnd = async (running: Running, outcome: "done" | "cancelled"): Promise<void> => {
+  const ended = await running.done
+  if (ended !== outcome) throw new Error(`expected ${outcome}: ${ended}`)
+}
+
+/** Whether a steer that bears this text is among the last messages, in whatever form the peer keeps them. */
+export const carries = (messages: ReadonlyArray<unknown>, text: string): boolean =>
+  JSON.stringify(messages.slice(-3)).includes(text)

@@ -1,0 +1,34 @@
+/** What one request and its tool call cost, in generations of so many requests, once the compiler is done. */
+import type { Adapter } from "../adapter.ts"
+import { collect, cpuTime, now } from "../measure.ts"
+import { type Cell, expectEnd } from "./cell.ts"
+
+const warm = 10_000
+const measured = 10_000
+const patience = 20_000_000
+
+/** One generation of so many steps. */
+const generation = (adapter: Adapter, steps: number, subscribers: number) => {
+  let asked = 0
+  const provider = () => (++asked > steps ? "done" : "tool")
+  return expectEnd(adapter.start({ provider, tool: () => undefined, subscribers }), "done")
+}
+
+/** `steps`, and how many subscribers (1). A peer too slow for 10,000 steps of warming in 20 seconds says how many it had. */
+export const run: Cell = async (adapter, [steps = 200, subscribers = 1]) => {
+  const series = async (total: number) => {
+    const began = now()
+    let count = 0
+    while (count < total && (now() - began < patience || count === 0)) {
+      await generation(adapter, steps, subscribers)
+      count += steps
+    }
+    return count
+  }
+  const warmed = await series(warm)
+  await collect()
+  const cpu = cpuTime()
+  const wall = now()
+  const count = await series(measured)
+  return { cpu: (cpuTime() - cpu) / count, wall: (now() - wall) / count, warmed, measured: count }
+}
