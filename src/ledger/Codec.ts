@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Schema } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import { Prompt } from "effect/ai"
 import { SessionEvent } from "../domain/Event.ts"
 import { Input } from "../domain/Input.ts"
@@ -16,7 +16,21 @@ import { StoreError, type StoredEntry, type StoredSnapshot } from "./SessionStor
 
 const decodeInput = Schema.decodeUnknownSync(Input)
 const decodeMessage = Schema.decodeUnknownSync(Prompt.Message)
-const decodeEvent = Schema.decodeUnknownSync(SessionEvent)
+
+/** By type: the union of them all tries one after the other. */
+const events: ReadonlyMap<unknown, (body: unknown) => SessionEvent> = new Map(
+  SessionEvent.members.flatMap((member) => {
+    const decode = Schema.decodeUnknownSync<Schema.ConstraintDecoder<SessionEvent>>(member)
+    return member.fields.type.literals.map((type) => [type, decode] as const)
+  })
+)
+
+const decodeEvent = (body: unknown): SessionEvent => {
+  const type = Predicate.hasProperty(body, "type") ? body.type : undefined
+  const decode = events.get(type)
+  if (decode === undefined) throw new Error(`an event of the unknown type ${String(type)}`)
+  return decode(body)
+}
 
 const bodyOf = (entry: Entry.Committed): unknown => {
   if (!Entry.isRecord(entry)) return entry
@@ -99,7 +113,7 @@ export const decode = (stored: StoredEntry): Effect.Effect<Entry.Committed, Stor
  * @category encoding
  * @since 0.1.0
  */
-export const encodeSnapshot = (position: number, snapshot: Schema.Json): StoredSnapshot => {
+export const encodeSnapshot = (position: number, snapshot: object): StoredSnapshot => {
   const body = JSON.stringify(snapshot)
   return { position, body, checksum: Digest.short(`${position} snapshot ${body}`) }
 }

@@ -20,9 +20,11 @@ const isFlag = (value: unknown): value is boolean => typeof value === "boolean"
  * @category encoding
  * @since 0.1.0
  */
-export const ofInput = (input: Input): unknown => {
+export const ofInput = (input: Input): typeof Input.Encoded => {
   const { author, content, derivedFrom, id, intent, metadata, route, scope } = input
-  return isText(content) ? { id, intent, content, author, scope, route, derivedFrom, metadata } : inputBySchema(input)
+  if (!isText(content)) return inputBySchema(input)
+  // As text the two are the same: what is undefined is not written.
+  return { id, intent, content, author, scope, route, derivedFrom, metadata } as typeof Input.Encoded
 }
 
 /**

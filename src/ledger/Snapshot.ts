@@ -15,6 +15,7 @@ import { Delivery, InputStatus } from "../domain/Receipt.ts"
 import { ResumeCondition } from "../domain/ResumeCondition.ts"
 import { ToolCallStatus } from "../domain/ToolCall.ts"
 import { ToolScope } from "../domain/ToolScope.ts"
+import * as EncodedPrompt from "./EncodedPrompt.ts"
 import { type CallState, Projection } from "./Projection.ts"
 
 const OpenCall = Schema.Struct({
@@ -83,74 +84,73 @@ const SessionSnapshot = Schema.Struct({
   )
 })
 
-const encode = Schema.encodeSync(SessionSnapshot)
 const decode = Schema.decodeUnknownEffect(SessionSnapshot)
 
 /**
- * The fold as it stands, as JSON.
+ * The fold as it stands, for `JSON.stringify`.
  *
  * @category encoding
  * @since 0.1.0
  */
-export const take = (projection: Projection): Schema.Json =>
-  // What the schema encodes of its own struct is JSON.
-  encode({
-    sequence: projection.sequence,
-    inputs: Array.from(projection.inputs, ([id, each]) => ({
-      id,
-      intent: each.intent,
-      input: each.status._tag === "Delivered" || each.status._tag === "Completed" ? null : (each.input ?? null),
-      digest: each.digest ?? null,
-      anchor: each.anchor,
-      delivery: each.delivery,
-      acceptedAt: each.acceptedAt,
-      status: each.status
-    })),
-    generations: Array.from(projection.generations.values(), (each) => ({
-      id: each.id,
-      startSequence: each.startSequence,
-      initialInputIds: each.initialInputIds,
-      inputIds: each.inputIds,
-      startedAt: each.startedAt,
-      uncompleted: [...each.uncompleted],
-      request: each.request,
-      inputTokens: each.inputTokens,
-      outputTokens: each.outputTokens,
-      text: each.text,
-      textBefore: each.textBefore,
-      textRequest: each.textRequest,
-      step:
-        each.step._tag === "Calling"
-          ? {
-              _tag: "Calling" as const,
-              calls: each.step.calls.map(({ id, name, params, providerId, result, status }) => ({
-                id,
-                providerId,
-                name,
-                params,
-                status,
-                ...(result === undefined ? undefined : { result })
-              }))
-            }
-          : each.step,
-      parked: each.parked,
-      ending: each.ending ?? null,
-      ended: each.ended === undefined ? null : { outcome: each.ended.outcome, error: each.ended.error ?? null }
-    })),
-    turns: projection.turns,
-    queue: projection.queue,
-    begun: [...projection.begun],
-    promotions: [...projection.promotions],
-    pauses: projection.pauses.map((each) => ({
-      requested: each.requested,
-      until: each.until,
-      scope: each.scope ?? null,
-      signals: [...each.signals],
-      manual: each.manual,
-      inputAccepted: each.inputAccepted,
-      effective: each.effective
-    }))
-  }) as unknown as Schema.Json
+export const take = (projection: Projection): typeof SessionSnapshot.Encoded => ({
+  sequence: projection.sequence,
+  inputs: Array.from(projection.inputs, ([id, each]) => ({
+    id,
+    intent: each.intent,
+    input: isOver(each.status) || each.input === undefined ? null : EncodedPrompt.ofInput(each.input),
+    digest: each.digest ?? null,
+    anchor: each.anchor,
+    delivery: each.delivery,
+    acceptedAt: each.acceptedAt,
+    status: each.status
+  })),
+  generations: Array.from(projection.generations.values(), (each) => ({
+    id: each.id,
+    startSequence: each.startSequence,
+    initialInputIds: each.initialInputIds,
+    inputIds: each.inputIds,
+    startedAt: each.startedAt,
+    uncompleted: [...each.uncompleted],
+    request: each.request,
+    inputTokens: each.inputTokens,
+    outputTokens: each.outputTokens,
+    text: each.text,
+    textBefore: each.textBefore,
+    textRequest: each.textRequest,
+    step:
+      each.step._tag === "Calling"
+        ? {
+            _tag: "Calling" as const,
+            calls: each.step.calls.map(({ id, name, params, providerId, result, status }) => ({
+              id,
+              providerId,
+              name,
+              params,
+              status,
+              ...(result === undefined ? undefined : { result })
+            }))
+          }
+        : each.step,
+    parked: each.parked,
+    ending: each.ending ?? null,
+    ended: each.ended === undefined ? null : { outcome: each.ended.outcome, error: each.ended.error ?? null }
+  })),
+  turns: projection.turns,
+  queue: projection.queue,
+  begun: [...projection.begun],
+  promotions: [...projection.promotions],
+  pauses: projection.pauses.map((each) => ({
+    requested: each.requested,
+    until: each.until,
+    scope: each.scope ?? null,
+    signals: [...each.signals],
+    manual: each.manual,
+    inputAccepted: each.inputAccepted,
+    effective: each.effective
+  }))
+})
+
+const isOver = ({ _tag }: InputStatus): boolean => _tag === "Delivered" || _tag === "Completed"
 
 /**
  * The fold that a snapshot was taken of, or what is wrong with it.

@@ -4,6 +4,7 @@ import { Arbitrary, Effect, Result, Schema } from "effect"
 import { Prompt } from "effect/ai"
 import { Event, type Ids, Input } from "../../src/index.ts"
 import * as Codec from "../../src/ledger/Codec.ts"
+import * as Digest from "../../src/ledger/Digest.ts"
 import * as EncodedPrompt from "../../src/ledger/EncodedPrompt.ts"
 import type { Committed } from "../../src/ledger/Entry.ts"
 import { generationId } from "../support/harness.ts"
@@ -242,6 +243,13 @@ describe("L-R5 changed text", () => {
     const stored = Codec.encode(sample, 7)
     for (const other of [{ position: 8 }, { kind: "input" }, { checksum: "" }]) {
       assert.strictEqual(Effect.runSync(Effect.flip(Codec.decode({ ...stored, ...other }))).reason._tag, "Corrupt")
+    }
+  })
+
+  it("L-R5 an event of an unknown type, or of another's shape, is refused", () => {
+    for (const body of ['{"type":"nonsense"}', '{"type":"session.idle"}', "{}", "1", "null"]) {
+      const stored = { ...Codec.encode(sample, 7), kind: "event", body, checksum: Digest.short(`7 event ${body}`) }
+      assert.strictEqual(Effect.runSync(Effect.flip(Codec.decode(stored))).reason._tag, "Corrupt")
     }
   })
 
