@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import type { Context, Duration } from "effect"
+import type { Context, Duration, Effect } from "effect"
 import type { LanguageModel, Prompt, ResponseIdTracker, Toolkit } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import type * as ContextStore from "../boundary/ContextStore.ts"
@@ -11,8 +11,10 @@ import type { Agent, Tools } from "../domain/Agent.ts"
 import type { Outcome, Phase } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { Limits } from "../domain/Limits.ts"
+import type { SessionError } from "../domain/SessionError.ts"
 import type { Decision } from "../domain/ToolCall.ts"
-import type { Journal } from "../ledger/Journal.ts"
+import type { Entry } from "../ledger/Entry.ts"
+import type { Handed, Journal } from "../ledger/Journal.ts"
 import type { GenerationState } from "../ledger/Projection.ts"
 import type * as Checkpointer from "./Checkpointer.ts"
 import type * as ContextPreparation from "./ContextPreparation.ts"
@@ -54,6 +56,8 @@ export interface Run {
   readonly state: GenerationState
   readonly admission: Admission.Admission
   phase: Phase
+  /** How the newest step ended, decided and not yet journalled: one commit takes it together with what comes next. */
+  staged: Staged | undefined
   /** Parking has waited as long as the grace time: what still runs is ended. */
   overdue: boolean
   /** The inputs that the request now under way is the first to carry (L-B5). */
@@ -74,12 +78,31 @@ export interface Run {
   readonly deciding: Set<Ids.ToolCallId>
 }
 
+/** @category models @since 0.1.0 */
+export interface Staged extends Handed {
+  readonly entries: ReadonlyArray<Entry>
+}
+
+/**
+ * Journals entries, after what is staged.
+ *
+ * @category operations
+ * @since 0.1.0
+ */
+export const commit = (engine: Engine, run: Run, entries: ReadonlyArray<Entry>): Effect.Effect<void, SessionError> => {
+  const { staged } = run
+  if (staged === undefined) return engine.journal.commit(entries)
+  run.staged = undefined
+  return engine.journal.commit([...staged.entries, ...entries], staged)
+}
+
 /** @category constructors @since 0.1.0 */
 export const makeRun = (state: GenerationState, admission: Admission.Admission): Run => ({
   id: state.id,
   state,
   admission,
   phase: { _tag: "Starting" },
+  staged: undefined,
   overdue: false,
   carriedFirst: [],
   carrying: [],

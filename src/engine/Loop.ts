@@ -15,9 +15,11 @@ import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import { openCalls } from "../ledger/Projection.ts"
 import * as Checkpointer from "./Checkpointer.ts"
+import * as ContextPreparation from "./ContextPreparation.ts"
 import * as Ending from "./Ending.ts"
-import { closing, type Engine, type Run } from "./Engine.ts"
+import { closing, commit, type Engine, type Run } from "./Engine.ts"
 import * as Gate from "./Gate.ts"
+import { after } from "./Immediate.ts"
 import * as Outgoing from "./Outgoing.ts"
 import * as Recovery from "./Recovery.ts"
 import * as Request from "./Request.ts"
@@ -41,8 +43,13 @@ export const run = (engine: Engine, live: Run, idle: () => boolean): Effect.Effe
   ).pipe(
     Effect.exit,
     Effect.flatMap((exit) => {
-      if (Exit.isSuccess(exit) || engine.journal.lost !== undefined) return Effect.void
-      return Exit.hasInterrupts(exit) ? Ending.interrupted(engine, live) : defect(engine, live, describe(exit.cause))
+      if (engine.journal.lost !== undefined) return Effect.void
+      const ended = Exit.isSuccess(exit)
+        ? Effect.void
+        : Exit.hasInterrupts(exit)
+          ? Ending.interrupted(engine, live)
+          : defect(engine, live, describe(exit.cause))
+      return live.staged === undefined ? ended : Effect.andThen(commit(engine, live, []), ended)
     }),
     Effect.andThen(Ending.settle(engine, live, idle)),
     // The journal is lost, and with it the right to say anything (L-R7): whoever opens the session next settles it.
@@ -92,12 +99,19 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
   let first = true
   let continues = false
   while (closing(live) === undefined) {
-    if (isSpent(engine, live)) return yield* Ending.close(engine, live, Ending.exhausted)
-    yield* gate(engine, live, restore)
-    if (closing(live) !== undefined) return
-    yield* boundary(engine, live, first, restore)
-    first = false
-    if (closing(live) !== undefined) return
+    if (!goesStraightOn(engine, live)) {
+      if (live.staged !== undefined) {
+        yield* commit(engine, live, [])
+        engine.rested()
+        continue
+      }
+      if (isSpent(engine, live)) return yield* Ending.close(engine, live, Ending.exhausted)
+      yield* gate(engine, live, restore)
+      if (closing(live) !== undefined) return
+      yield* boundary(engine, live, first, restore)
+      first = false
+      if (closing(live) !== undefined) return
+    }
     const responded: Request.Responded | undefined = yield* request(engine, live, continues, restore)
     if (responded === undefined) continue
     switch (responded._tag) {
@@ -142,6 +156,22 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
   }
 })
 
+/**
+ * Whether the newest step's end is staged and the next request is all that follows it: then one commit takes both. Whatever a host
+ * has a hand in, and whatever else there is to write, comes after the end is written.
+ */
+const goesStraightOn = (engine: Engine, live: Run): boolean => {
+  const { journal, preparation } = engine
+  return (
+    live.staged !== undefined &&
+    journal.isWarm &&
+    journal.projection.pauses.length === 0 &&
+    preparation === ContextPreparation.identity &&
+    Admission.pending(live.admission).length === 0 &&
+    !isSpent(engine, live)
+  )
+}
+
 /** Waits while all work is paused: the pause takes effect here, and inputs accepted meanwhile stay queued (L-C2). */
 const gate = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
   while (Gate.isPaused(engine.journal.projection) && closing(live) === undefined) {
@@ -184,31 +214,37 @@ const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: 
 
 const alone = (input: Input): Delivery.Item => [input]
 
-const request = Effect.fnUntraced(function* (engine: Engine, live: Run, continues: boolean, restore: Restore) {
-  const outgoing = yield* Outgoing.make(engine, live, continues, restore)
-  // Looked at in the step that commits the request: what has ended or is paused starts nothing more (L-C5, L-C2).
-  if (outgoing === undefined || closing(live) !== undefined || Gate.isPaused(engine.journal.projection))
-    return undefined
-  const number = live.state.request + 1
-  live.phase = { _tag: "Requesting", request: number }
-  live.carrying = outgoing.carrying
-  live.carriedFirst = outgoing.carriedFirst
-  live.sent = outgoing.messages
-  for (const { input_id } of outgoing.dropped) live.notCarried.add(input_id)
-  yield* engine.journal.commit([
-    { type: "request.started", generation_id: live.id, request: number, input_ids: outgoing.carriedFirst },
-    ...outgoing.dropped
-  ])
-  return yield* Request.send(engine, live, number, outgoing.messages, restore)
-})
+const request = (
+  engine: Engine,
+  live: Run,
+  continues: boolean,
+  restore: Restore
+): Effect.Effect<Request.Responded | undefined, SessionError> =>
+  after(Outgoing.make(engine, live, continues, restore), (outgoing) => {
+    // Looked at in the step that commits the request: what has ended or is paused starts nothing more (L-C5, L-C2).
+    if (outgoing === undefined || closing(live) !== undefined || Gate.isPaused(engine.journal.projection)) {
+      return Effect.undefined
+    }
+    const number = live.state.request + 1
+    live.phase = { _tag: "Requesting", request: number }
+    live.carrying = outgoing.carrying
+    live.carriedFirst = outgoing.carriedFirst
+    live.sent = outgoing.messages
+    for (const { input_id } of outgoing.dropped) live.notCarried.add(input_id)
+    const started = commit(engine, live, [
+      { type: "request.started", generation_id: live.id, request: number, input_ids: outgoing.carriedFirst },
+      ...outgoing.dropped
+    ])
+    return after(started, () => Request.send(engine, live, number, outgoing.messages, restore))
+  })
 
-const complete = Effect.fnUntraced(function* (
+const complete = (
   engine: Engine,
   live: Run,
   gathered: Gathered,
   reason: Response.FinishReason,
   restore: Restore
-) {
+): Effect.Effect<void, SessionError> => {
   if (!gathered.whole) engine.tracker?.clearUnsafe()
   const number = live.state.request
   const requested = ToolCalls.requested(live, number, gathered.calls, gathered.repeats)
@@ -232,25 +268,42 @@ const complete = Effect.fnUntraced(function* (
     entries.push({ type: "assistant.message", generation_id: live.id, request: number, text: gathered.text })
   }
   entries.push(...requested.entries)
-  const refusal = gathered.calls.length === 0 ? undefined : refusalOf(engine, live, reason)
-  if (refusal !== undefined)
-    return yield* unlaunched(engine, live, entries, gathered.message, requested.calls, refusal, restore)
-  const fault = yield* Transcript.append(engine, live, entries, listed(gathered.message), restore)
+  const { calls } = requested
+  if (calls.length === 0) {
+    return Effect.flatMap(Transcript.append(engine, live, entries, listed(gathered.message), restore), (fault) => {
+      if (fault !== undefined) return contextFailed(engine, live, fault)
+      return isFinal ? finish(engine, live, restore) : Effect.void
+    })
+  }
+  const refusal = refusalOf(engine, live, reason)
+  if (refusal !== undefined) return unlaunched(engine, live, entries, gathered.message, calls, refusal, restore)
+  if (engine.context !== undefined) return intoContext(engine, live, entries, gathered.message, calls, restore)
+  live.phase = { _tag: "RunningTools", request: number }
+  const opening = [...entries, ...Transcript.recorded(live, listed(gathered.message))]
+  return Effect.asVoid(ToolBatch.run({ engine, live, request: number, calls, restore, opening }))
+}
+
+/** A response with calls, where a host keeps the context: none is launched before that has the response. */
+const intoContext = Effect.fnUntraced(function* (
+  engine: Engine,
+  live: Run,
+  entries: ReadonlyArray<Entry>,
+  message: Prompt.Message | undefined,
+  calls: ReadonlyArray<ToolCalls.Call>,
+  restore: Restore
+) {
+  const number = live.state.request
+  const fault = yield* Transcript.append(engine, live, entries, listed(message), restore)
   if (fault !== undefined) {
     yield* contextFailed(engine, live, fault)
     // Whether the response landed cannot be told: its calls are answered once it is known to be there.
-    const { entries: ended, message } = ToolCalls.refuse(live, number, requested.calls, failedToo)
-    if (requested.calls.length === 0) return
+    const { entries: ended, message } = ToolCalls.refuse(live, number, calls, failedToo)
     engine.debt.results = message
     return yield* engine.journal.commit(ended)
   }
-  if (gathered.calls.length > 0) {
-    live.phase = { _tag: "RunningTools", request: number }
-    const lost = yield* ToolBatch.run({ engine, live, request: number, calls: requested.calls, restore })
-    if (lost !== undefined) return yield* contextFailed(engine, live, lost)
-    return
-  }
-  if (isFinal) yield* finish(engine, live, restore)
+  live.phase = { _tag: "RunningTools", request: number }
+  const lost = yield* ToolBatch.run({ engine, live, request: number, calls, restore })
+  if (lost !== undefined) yield* contextFailed(engine, live, lost)
 })
 
 const failedToo = { _tag: "NotStarted", reason: "failed" } as const

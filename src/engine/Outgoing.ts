@@ -9,6 +9,7 @@ import { Prompt } from "effect/ai"
 import * as Supervised from "../boundary/Supervised.ts"
 import type { Body } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
+import type { SessionError } from "../domain/SessionError.ts"
 import * as ContextPreparation from "./ContextPreparation.ts"
 import * as Ending from "./Ending.ts"
 import type { Engine, Run } from "./Engine.ts"
@@ -39,7 +40,29 @@ export interface Outgoing {
  * @category operations
  * @since 0.1.0
  */
-export const make = Effect.fnUntraced(function* (engine: Engine, live: Run, continues: boolean, restore: Restore) {
+export const make = (
+  engine: Engine,
+  live: Run,
+  continues: boolean,
+  restore: Restore
+): Effect.Effect<Outgoing | undefined, SessionError> => {
+  const { context, journal, preparation } = engine
+  if (context !== undefined || !journal.isWarm || preparation !== ContextPreparation.identity) {
+    return prepared(engine, live, continues, restore)
+  }
+  const { messages } = journal.projection
+  if (live.state.uncompleted.size === 0) {
+    return Effect.succeed({ messages, carrying: nobody, carriedFirst: nobody, dropped: nothing })
+  }
+  const carrying = [...live.state.uncompleted]
+  return Effect.succeed({ messages, carrying, carriedFirst: uncarried(engine, live), dropped: nothing })
+}
+
+const nobody: ReadonlyArray<Ids.InputId> = []
+const nothing: ReadonlyArray<NotCarried> = []
+
+/** The same where a host has a hand in it. */
+const prepared = Effect.fnUntraced(function* (engine: Engine, live: Run, continues: boolean, restore: Restore) {
   const conversation = yield* Transcript.read(engine, restore)
   if (conversation._tag !== "Ended") {
     yield* Ending.interrupted(engine, live)
@@ -55,7 +78,7 @@ export const make = Effect.fnUntraced(function* (engine: Engine, live: Run, cont
   const messages = yield* prepare(engine, live, whole, fresh, continues, restore)
   if (messages === undefined) return undefined
   const carrying = [...live.state.uncompleted]
-  const outgoing: Outgoing = { messages, carrying, carriedFirst: fresh, dropped: [] }
+  const outgoing: Outgoing = { messages, carrying, carriedFirst: fresh, dropped: nothing }
   const altered = messages !== whole
   if (carrying.length === 0 || (!altered && engine.context === undefined)) return outgoing
   const present = ContextPreparation.carried(messages)
@@ -63,7 +86,7 @@ export const make = Effect.fnUntraced(function* (engine: Engine, live: Run, cont
     messages,
     carrying: carrying.filter((id) => present.has(id)),
     carriedFirst: fresh.filter((id) => present.has(id)),
-    dropped: altered ? notCarried(live, fresh, present) : []
+    dropped: altered ? notCarried(live, fresh, present) : nothing
   }
 })
 

@@ -8,6 +8,7 @@ import { Cause, Effect, Exit, Result, Stream } from "effect"
 import { AiError, Prompt } from "effect/ai"
 import type { Response } from "effect/ai"
 import * as Supervised from "../boundary/Supervised.ts"
+import type { Tools } from "../domain/Agent.ts"
 import type { GenerationError } from "../domain/Generation.ts"
 import type { Engine, Run } from "./Engine.ts"
 import { Collector, type Gathered } from "./Response.ts"
@@ -44,29 +45,31 @@ export const send = (
 ): Effect.Effect<Responded> => {
   const { journal, model, toolkit } = engine
   const collector = new Collector()
-  const stream = Stream.suspend(() =>
-    model.streamText({
-      prompt: Prompt.fromMessages(messages),
-      toolkit,
-      disableToolCallResolution: true,
-      toolCallValidation: "deferred"
-    })
-  )
   let over = false
-  const consumed = Stream.runForEachArray(stream, (parts) =>
-    Effect.sync(() => {
-      // What a provider that does not end still streams is no part of the answer.
-      if (over) return
-      for (const part of parts) {
-        const delta = collector.add(part)
-        if (delta !== undefined && journal.log.observed) {
-          journal.log.publish({ type: delta.type, generation_id: run.id, request, text: delta.text })
-        }
+  const take = (parts: ReadonlyArray<Response.StreamPart<Tools, "deferred">>): Effect.Effect<void> => {
+    // What a provider that does not end still streams is no part of the answer.
+    if (over) return Effect.void
+    for (const part of parts) {
+      const delta = collector.add(part)
+      if (delta !== undefined && journal.log.observed) {
+        journal.log.publish({ type: delta.type, generation_id: run.id, request, text: delta.text })
       }
-    })
+    }
+    return Effect.void
+  }
+  const consumed = Effect.suspend(() =>
+    Stream.runForEachArray(
+      model.streamText({
+        prompt: Prompt.fromMessages(messages),
+        toolkit,
+        disableToolCallResolution: true,
+        toolCallValidation: "deferred"
+      }),
+      take
+    )
   )
-  // What the provider's schemas need is in what `open` was given, of which the engine keeps no types.
-  const provided = Effect.provideContext(consumed as Effect.Effect<void, unknown>, engine.services)
+  // What the provider's schemas need is in what `open` was given, with which this fiber runs and of which the engine keeps no types.
+  const provided = consumed as Effect.Effect<void, unknown>
   return Effect.map(Supervised.run(provided, restore, engine.grace), (answer): Responded => {
     over = true
     if (answer._tag === "Abandoned") return { _tag: "Interrupted", gathered: collector.gather(true) }

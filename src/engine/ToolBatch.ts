@@ -14,18 +14,20 @@
  * @since 0.1.0
  */
 import { Effect, Exit, Queue, Result, Schema } from "effect"
-import { Prompt } from "effect/ai"
+import { Prompt, type Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Supervised from "../boundary/Supervised.ts"
 import type * as Ids from "../domain/Ids.ts"
+import type { OnCorrection } from "../domain/Agent.ts"
 import * as Uncancellable from "../domain/Uncancellable.ts"
 import type { Phase } from "../domain/Generation.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
-import { closing, type Engine, isCutting, type Run } from "./Engine.ts"
+import { isDone, isOpen } from "./Immediate.ts"
+import { closing, type Engine, isCutting, type Run, type Staged } from "./Engine.ts"
 import * as Ending from "./Ending.ts"
 import * as Gate from "./Gate.ts"
-import { decide, type NotStarted } from "./ToolDecision.ts"
+import { decide, type NotStarted, type View } from "./ToolDecision.ts"
 import { type Call, established, type Established, keys, notStarted } from "./ToolCalls.ts"
 import * as ToolPolicy from "./ToolPolicy.ts"
 import * as ToolResult from "./ToolResult.ts"
@@ -33,7 +35,8 @@ import { mayNeedApproval, type Outcome } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
 
 /**
- * The calls of one response. `refusal` says why none of them may be launched.
+ * The calls of one response. `opening` is what asked for them, where it is yet to be journalled; `refusal` says why none of them
+ * may be launched.
  *
  * @category models
  * @since 0.1.0
@@ -44,18 +47,20 @@ export interface Batch {
   readonly request: number
   readonly calls: ReadonlyArray<Call>
   readonly restore: Supervised.Restore
+  readonly opening?: ReadonlyArray<Entry>
   readonly refusal?: NotStarted | undefined
 }
 
 /**
- * Runs the calls of a response to their answers. Answers why a host's context did not take the results, or `undefined`.
+ * Runs the calls of a response to their answers. Where the journal is the context, the last of them and the message that answers
+ * them all are left staged. Answers why a host's context did not take the results, or `undefined`.
  *
  * @category operations
  * @since 0.1.0
  */
 export const run = (batch: Batch): Effect.Effect<string | undefined, SessionError> =>
   Effect.flatMap(answered(batch), (message) =>
-    message === undefined
+    message === undefined || batch.engine.context === undefined
       ? Effect.undefined
       : Transcript.appendResults(batch.engine, batch.live, message, batch.restore)
   )
@@ -73,105 +78,142 @@ export const owe = (batch: Batch): Effect.Effect<void, SessionError> =>
 
 /** Runs the batch to the message that answers it; `undefined` when it is handed on unanswered. */
 const answered = (batch: Batch): Effect.Effect<Prompt.ToolMessage | undefined, SessionError> =>
-  Effect.onError(perform(batch), () => abandonAll(batch.calls))
+  Effect.onError(perform(new Answering(batch)), () => abandonAll(batch.calls))
 
-const perform = Effect.fnUntraced(function* ({ calls, engine, live, refusal, request, restore }: Batch) {
-  const { agent, journal } = engine
-  const concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
-  const entries: Array<Entry> = []
-  const ended: Array<Ids.ToolCallId> = []
+/** A batch on its way to its answers, as `decide` looks at it, with what it has come to and not yet journalled. */
+class Answering implements View {
+  readonly batch: Batch
+  readonly calls: ReadonlyArray<Call>
+  readonly concurrency: number
+  readonly onCorrection: OnCorrection
+  entries: Array<Entry>
+  #ended: Array<Ids.ToolCallId> = []
+  #open = 0
 
-  const end: End = (call, entry, isFailure, result, modelOutput) => {
-    call.state = { _tag: "Ended" }
-    ended.push(call.id)
-    live.asking.delete(call.id)
-    call.answer = ToolResult.part(call, isFailure, result, modelOutput)
-    entries.push(entry)
+  constructor(batch: Batch) {
+    const { agent } = batch.engine
+    this.batch = batch
+    this.calls = batch.calls
+    this.concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
+    this.onCorrection = agent.onCorrection
+    this.entries = batch.opening === undefined ? [] : [...batch.opening]
+    for (const call of batch.calls) if (call.state._tag !== "Ended") this.#open++
   }
-  const endUnstarted = (call: Call, status: NotStarted) =>
-    end(call, notStarted(live, request, call, status), true, ToolResult.explain(status))
-  const endDenied = (call: Call, reason: string) =>
-    end(
-      call,
-      { type: "tool.denied", ...keys(live, request, call), reason },
-      true,
-      ToolResult.explain({ _tag: "Denied", reason })
-    )
 
+  get closing(): Admission.Closing | undefined {
+    return closing(this.batch.live)
+  }
+
+  affecting(tool: string): ReadonlyArray<Ids.InputId> {
+    return Admission.affecting(this.batch.live.admission, tool)
+  }
+
+  pause(tool: string): "go" | "wait" | "withhold" {
+    return Gate.onTool(this.batch.engine.journal.projection, tool)
+  }
+
+  /** Whether every call has its answer. */
+  get isOver(): boolean {
+    return this.#open === 0
+  }
+
+  /** The message that answers the calls, in the order requested (L-T2). */
+  get message(): Prompt.ToolMessage {
+    const content: Array<Prompt.ToolResultPart> = []
+    for (const { answer } of this.calls) if (answer !== undefined) content.push(answer)
+    return Prompt.toolMessage({ content })
+  }
+
+  end(
+    call: Call,
+    entry: Entry,
+    isFailure: boolean,
+    result: Schema.Json,
+    modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart>
+  ): void {
+    call.state = { _tag: "Ended" }
+    call.answer = ToolResult.part(call, isFailure, result, modelOutput)
+    this.#open--
+    this.#ended.push(call.id)
+    this.batch.live.asking.delete(call.id)
+    this.entries.push(entry)
+  }
+
+  endUnstarted(call: Call, status: NotStarted): void {
+    const { live, request } = this.batch
+    this.end(call, notStarted(live, request, call, status), true, ToolResult.explain(status))
+  }
+
+  endDenied(call: Call, reason: string): void {
+    const { live, request } = this.batch
+    const entry: Entry = { type: "tool.denied", ...keys(live, request, call), reason }
+    this.end(call, entry, true, ToolResult.explain({ _tag: "Denied", reason }))
+  }
+
+  /** What has come to be and is not journalled; the calls that ended run until it is: no pause is in effect before (L-C2). */
+  take(): Staged {
+    const { entries } = this
+    const ended = this.#ended
+    this.entries = []
+    this.#ended = []
+    return {
+      entries,
+      applied: () => {
+        for (const id of ended) this.batch.live.running.delete(id)
+      }
+    }
+  }
+}
+
+const perform = Effect.fnUntraced(function* (answering: Answering) {
+  const { calls, engine, live, refusal, request, restore } = answering.batch
+  const { journal } = engine
   for (const call of calls) {
     if (call.state._tag === "Ended") continue
-    if (refusal !== undefined) endUnstarted(call, refusal)
-    else yield* check(engine, call, endUnstarted)
+    const tool = engine.tools.find(call.name)
+    if (refusal !== undefined) answering.endUnstarted(call, refusal)
+    else if (tool === undefined) answering.endUnstarted(call, invalid(`there is no tool ${call.name}`))
+    else {
+      const decoding = engine.tools.decode(tool, call.params)
+      // A schema that waits is the host's: what asked for the calls is written before it.
+      if (!isDone(decoding) && answering.entries.length > 0) yield* journal.commit(answering.take().entries)
+      const decoded = isDone(decoding) && Exit.isSuccess(decoding) ? decoding.value : yield* decoding
+      if (Result.isFailure(decoded)) answering.endUnstarted(call, invalid(decoded.failure))
+      else admit(engine, call, tool, decoded.success)
+    }
   }
-
   while (true) {
     for (const call of calls) {
       if (call.state._tag === "Asking") call.state = { _tag: "Asking", decision: live.asking.get(call.id) }
       if (call.state._tag !== "Running") continue
-      if (call.exit !== undefined || call.overdue) yield* reap(engine, live, request, call, end)
-      else if (isCutting(live)) yield* cut(engine, live, call)
+      if (call.exit !== undefined || call.overdue) {
+        const reaped = reap(answering, call)
+        if (isOpen(reaped)) yield* reaped
+      } else if (isCutting(live)) yield* cut(engine, live, call)
     }
-    const transitions = decide({
-      calls,
-      concurrency,
-      onCorrection: agent.onCorrection,
-      closing: closing(live),
-      affecting: (tool) => Admission.affecting(live.admission, tool),
-      pause: (tool) => Gate.onTool(journal.projection, tool)
-    })
-    const launched: Array<Call> = []
-    let consult: Call | undefined
-    for (const transition of transitions) {
-      const call = calls[transition.index]
-      if (call === undefined) continue
-      switch (transition._tag) {
-        case "Withhold":
-          endUnstarted(call, transition.status)
-          break
-        case "Deny":
-          endDenied(call, transition.reason)
-          break
-        case "Launch":
-          launched.push(call)
-          break
-        case "Consult":
-          consult ??= call
-      }
+    const { consult, launched } = transit(answering)
+    if (answering.isOver && engine.context === undefined) {
+      const { message } = answering
+      answering.entries.push({ record: "message", generation_id: live.id, message })
+      live.staged = answering.take()
+      return message
     }
-    // A wave is launched whole: who else may be in it is asked first (L-T4).
-    if (consult !== undefined) launched.length = 0
-    if (launched.length > 0) {
-      entries.push({
-        type: "tools.admitted",
-        generation_id: live.id,
-        request,
-        call_ids: launched.map((call) => call.id)
-      })
-      for (const call of launched) {
-        call.state = { _tag: "Running" }
-        live.asking.delete(call.id)
-        live.running.set(call.id, call.name)
-        entries.push({ type: "tool.started", ...keys(live, request, call) })
-      }
-    }
-    if (entries.length > 0) {
-      const over = ended.splice(0)
-      // A call runs until its end is written: a pause must not be in effect before that (L-C2).
-      const applied = () => over.forEach((id) => live.running.delete(id))
-      const written = journal.commit(entries.splice(0), { applied })
+    if (answering.entries.length > 0) {
+      const taken = answering.take()
+      const written = journal.commit(taken.entries, taken)
       // Where nothing is waited for, the check, its commit and the start of the handlers are one step.
-      if (!Exit.isExit(written) || Exit.isFailure(written)) yield* written
+      if (isOpen(written)) yield* written
     }
     for (const call of launched) launch(engine, live, request, call)
     engine.rested()
     if (consult !== undefined) {
       const verdict = yield* judge(engine, live, request, consult, restore)
       if (verdict?._tag === "Allow") consult.state = { _tag: "Waiting", verdict: "allowed" }
-      else if (verdict?._tag === "Deny") endDenied(consult, verdict.reason)
+      else if (verdict?._tag === "Deny") answering.endDenied(consult, verdict.reason)
       else if (verdict?._tag === "Ask") {
         consult.state = { _tag: "Asking", decision: undefined }
         live.asking.set(consult.id, undefined)
-        entries.push({
+        answering.entries.push({
           type: "tool.approval_requested",
           ...keys(live, request, consult),
           reason: verdict.question,
@@ -180,19 +222,60 @@ const perform = Effect.fnUntraced(function* ({ calls, engine, live, refusal, req
       }
       continue
     }
-    if (entries.length > 0) continue
     // What has not been launched stays asked for: whoever goes on will launch it (L-C9).
     if (closing(live)?.parks === true && live.running.size === 0) return undefined
-    if (calls.every((call) => call.state._tag === "Ended")) break
-    if (calls.some((call) => call.state._tag === "Running" && (call.exit !== undefined || call.overdue))) continue
+    if (answering.isOver) return answering.message
+    if (calls.some(isToReap)) continue
     live.phase = waitingPhase(engine, live, request)
     engine.rested()
     yield* changed(engine, live, restore)
     live.phase = { _tag: "RunningTools", request }
   }
-  const answers = calls.flatMap((call) => (call.answer === undefined ? [] : [call.answer]))
-  return Prompt.toolMessage({ content: answers })
 })
+
+const isToReap = (call: Call): boolean => call.state._tag === "Running" && (call.exit !== undefined || call.overdue)
+
+/** Decides what is next, and takes it as far as the journal: the calls to launch once that is written, and the one to ask about. */
+const transit = (
+  answering: Answering
+): { readonly consult: Call | undefined; readonly launched: ReadonlyArray<Call> } => {
+  const { live, request } = answering.batch
+  const launched: Array<Call> = []
+  let consult: Call | undefined
+  for (const transition of decide(answering)) {
+    const call = answering.calls[transition.index]
+    if (call === undefined) continue
+    switch (transition._tag) {
+      case "Withhold":
+        answering.endUnstarted(call, transition.status)
+        break
+      case "Deny":
+        answering.endDenied(call, transition.reason)
+        break
+      case "Launch":
+        launched.push(call)
+        break
+      case "Consult":
+        consult ??= call
+    }
+  }
+  // A wave is launched whole: who else may be in it is asked first (L-T4).
+  if (consult !== undefined) return { consult, launched: [] }
+  if (launched.length === 0) return { consult, launched }
+  answering.entries.push({
+    type: "tools.admitted",
+    generation_id: live.id,
+    request,
+    call_ids: launched.map((call) => call.id)
+  })
+  for (const call of launched) {
+    call.state = { _tag: "Running" }
+    live.asking.delete(call.id)
+    live.running.set(call.id, call.name)
+    answering.entries.push({ type: "tool.started", ...keys(live, request, call) })
+  }
+  return { consult, launched }
+}
 
 /** A waiting approval is not running (L-T13): with nothing else under way, a paused batch is at rest. */
 const waitingPhase = (engine: Engine, live: Run, request: number): Phase =>
@@ -201,32 +284,15 @@ const waitingPhase = (engine: Engine, live: Run, request: number): Phase =>
     : { _tag: "RunningTools", request }
 
 /** Unknown tools and invalid parameters are answered as data before anything is launched (L-T6). */
-const check = Effect.fnUntraced(function* (
-  engine: Engine,
-  call: Call,
-  endUnstarted: (call: Call, status: NotStarted) => void
-) {
-  const tool = engine.tools.find(call.name)
-  if (tool === undefined) {
-    return endUnstarted(call, { _tag: "NotStarted", reason: "invalid", detail: `there is no tool ${call.name}` })
-  }
-  const decoded = yield* engine.tools.decode(tool, call.params)
-  if (Result.isFailure(decoded)) {
-    return endUnstarted(call, { _tag: "NotStarted", reason: "invalid", detail: decoded.failure })
-  }
-  call.tool = tool
-  call.decoded = decoded.success
-  if (engine.policy === ToolPolicy.allowAll && !mayNeedApproval(tool))
-    call.state = { _tag: "Waiting", verdict: "allowed" }
-})
+const invalid = (detail: string): NotStarted => ({ _tag: "NotStarted", reason: "invalid", detail })
 
-type End = (
-  call: Call,
-  entry: Entry,
-  isFailure: boolean,
-  result: Schema.Json,
-  modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart>
-) => void
+const admit = (engine: Engine, call: Call, tool: Tool.Any, decoded: unknown): void => {
+  call.tool = tool
+  call.decoded = decoded
+  if (engine.policy === ToolPolicy.allowAll && !mayNeedApproval(tool)) {
+    call.state = { _tag: "Waiting", verdict: "allowed" }
+  }
+}
 
 /**
  * Asks the policy and the tool itself, whose own question the policy may not relax (L-T11); one that dies denies. The pending
@@ -284,6 +350,9 @@ const launch = (engine: Engine, live: Run, request: number, call: Call): void =>
   )
   const fiber = Effect.runForkWith(engine.tools.contextOf(tool))(handler)
   call.fiber = fiber
+  // A handler that has ended by now is seen without a bell.
+  call.exit = fiber.pollUnsafe()
+  if (call.exit !== undefined) return
   fiber.addObserver((exit) => {
     call.exit = exit
     Admission.ring(live.admission)
@@ -310,24 +379,24 @@ const cut = Effect.fnUntraced(function* (engine: Engine, live: Run, call: Call) 
 })
 
 /** Settles a call that has ended or outlasted its grace time: its real result if it has one (L-T8), else the truth. */
-const reap = Effect.fnUntraced(function* (engine: Engine, live: Run, request: number, call: Call, end: End) {
+const reap = (answering: Answering, call: Call): Effect.Effect<void> => {
+  const { engine, live, request } = answering.batch
   call.timer?.interruptUnsafe()
   const base = keys(live, request, call)
-  const fail = (error: string) =>
-    end(call, { type: "tool.failed", ...base, reason: error }, true, ToolResult.explain({ _tag: "Failed", error }))
+  const fail = (error: string) => {
+    const entry: Entry = { type: "tool.failed", ...base, reason: error }
+    answering.end(call, entry, true, ToolResult.explain({ _tag: "Failed", error }))
+    return Effect.void
+  }
   const output: Outcome =
     call.exit === undefined || Exit.isFailure(call.exit) ? { _tag: "Interrupted" } : call.exit.value
   switch (output._tag) {
     case "Completed": {
       const { isFailure } = output
       const result = ToolResult.bound(output.result, engine.limits.toolResultLength)
-      return end(
-        call,
-        { type: "tool.completed", ...base, result, is_failure: isFailure },
-        isFailure,
-        result,
-        output.modelOutput
-      )
+      const entry: Entry = { type: "tool.completed", ...base, result, is_failure: isFailure }
+      answering.end(call, entry, isFailure, result, output.modelOutput)
+      return Effect.void
     }
     case "Failed":
       return fail(String(ToolResult.bound(output.error, engine.limits.toolResultLength)))
@@ -339,18 +408,22 @@ const reap = Effect.fnUntraced(function* (engine: Engine, live: Run, request: nu
       }
       const { cause } = closed
       // Cut after its start was written and before its handler began, it has done nothing.
-      const { effects, result }: Established =
-        call.fiber === undefined ? { effects: "none" } : yield* established(engine, described(call, request), call.tool)
-      const found = result === undefined ? undefined : { outcome: result }
-      return end(
-        call,
-        { type: "tool.interrupted", ...base, cause, effects, ...(result === undefined ? undefined : { result }) },
-        true,
-        ToolResult.explain({ _tag: "Interrupted", effects, cause, ...found })
-      )
+      const asked: Effect.Effect<Established> =
+        call.fiber === undefined
+          ? Effect.succeed({ effects: "none" })
+          : established(engine, described(call, request), call.tool)
+      return Effect.map(asked, ({ effects, result }) => {
+        const found = result === undefined ? undefined : { outcome: result }
+        answering.end(
+          call,
+          { type: "tool.interrupted", ...base, cause, effects, ...(result === undefined ? undefined : { result }) },
+          true,
+          ToolResult.explain({ _tag: "Interrupted", effects, cause, ...found })
+        )
+      })
     }
   }
-})
+}
 
 /** Ends what still runs when the batch itself cannot go on: nothing may be left behind. */
 const abandonAll = (calls: ReadonlyArray<Call>): Effect.Effect<void> =>

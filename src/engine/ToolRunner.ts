@@ -9,6 +9,7 @@ import { AiError, Tool } from "effect/ai"
 import type { Prompt, Toolkit } from "effect/ai"
 import type { Tools } from "../domain/Agent.ts"
 import { isJson } from "../domain/Json.ts"
+import { isDone } from "./Immediate.ts"
 
 /**
  * A launched call's end, as the context and the report will say it.
@@ -52,15 +53,10 @@ export class ToolRunner {
     return Object.hasOwn(this.#tools, name) ? this.#tools[name] : undefined
   }
 
-  /** Why a call's parameters are invalid for its tool, or what the handler is to be given. */
+  /** Why a call's parameters are invalid for its tool, or what the handler is to be given; an `Exit` if no schema waits. */
   decode(tool: Tool.Any, params: unknown): Effect.Effect<Result.Result<unknown, string>> {
-    return Effect.map(
-      Effect.exit(Effect.suspend(() => this.#codec(tool).decode(params))),
-      Exit.match({
-        onSuccess: (decoded) => Result.succeed(decoded),
-        onFailure: (cause) => Result.fail(describe(cause))
-      })
-    )
+    const decoded = attempt(() => this.#codec(tool).decode(params))
+    return isDone(decoded) ? Exit.succeed(checked(decoded)) : Effect.map(Effect.exit(decoded), checked)
   }
 
   /** What a handler runs with: what its own layer was given, under what `open` was given. */
@@ -75,21 +71,22 @@ export class ToolRunner {
     providerId: string,
     progress: (result: Schema.Json) => void
   ): Effect.Effect<Outcome> {
-    return Effect.suspend(() => {
-      const codec = this.#codec(tool)
-      const preliminary = (result: unknown) =>
-        Effect.map(Effect.exit(codec.encodeSuccess(result)), (exit) => {
-          if (Exit.isSuccess(exit)) progress(toJson(exit.value))
-        })
-      // The handler's type says that it needs nothing: what it needs is in `contextOf`.
-      const handled: Effect.Effect<unknown, unknown> = codec.handler.handler(params, {
-        toolCallId: providerId,
-        preliminary
+    const codec = this.#codec(tool)
+    const preliminary = (result: unknown) =>
+      Effect.map(Effect.exit(codec.encodeSuccess(result)), (exit) => {
+        if (Exit.isSuccess(exit)) progress(toJson(exit.value))
       })
-      return Effect.flatMap(Effect.exit(handled), (exit) =>
-        Exit.isSuccess(exit) ? this.#success(tool, codec, exit.value) : this.#failure(tool, codec, exit.cause)
-      )
-    }).pipe(Effect.catchCause((cause) => Effect.succeed(outcomeOf(cause))))
+    // The handler's type says that it needs nothing: what it needs is in `contextOf`.
+    const handled: Effect.Effect<unknown, unknown> = Effect.suspend(() =>
+      codec.handler.handler(params, { toolCallId: providerId, preliminary })
+    )
+    return Effect.catchCause(
+      Effect.matchCauseEffect(handled, {
+        onSuccess: (value) => this.#success(tool, codec, value),
+        onFailure: (cause) => this.#failure(tool, codec, cause)
+      }),
+      (cause) => Effect.succeed(outcomeOf(cause))
+    )
   }
 
   /** Whether the tool itself asks for approval of these parameters (L-T11). */
@@ -108,7 +105,7 @@ export class ToolRunner {
   }
 
   #success(tool: Tool.Any, codec: Codec, value: unknown): Effect.Effect<Outcome> {
-    return Effect.map(Effect.exit(codec.encodeSuccess(value)), (exit): Outcome => {
+    const outcome = (exit: Exit.Exit<unknown, Schema.SchemaError>): Outcome => {
       if (Exit.isFailure(exit)) {
         return { _tag: "Failed", error: `${tool.name} returned what its schema forbids: ${describe(exit.cause)}` }
       }
@@ -120,7 +117,9 @@ export class ToolRunner {
         // The call has completed, whatever becomes of its rendering: the model is given the result itself (L-T8).
         return output
       }
-    })
+    }
+    const encoded = codec.encodeSuccess(value)
+    return isDone(encoded) ? Exit.succeed(outcome(encoded)) : Effect.map(Effect.exit(encoded), outcome)
   }
 
   #failure(tool: Tool.Any, codec: Codec, cause: Cause.Cause<unknown>): Effect.Effect<Outcome> {
@@ -169,6 +168,20 @@ export class ToolRunner {
 /** Whether the tool has to be asked at all. */
 export const mayNeedApproval = (tool: Tool.Any): boolean =>
   tool.needsApproval !== undefined && tool.needsApproval !== false
+
+/** What a host's function answers; what it throws is a defect. */
+const attempt = <A, E>(run: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
+  try {
+    return run()
+  } catch (error) {
+    return Exit.die(error)
+  }
+}
+
+const checked: (exit: Exit.Exit<unknown, Schema.SchemaError>) => Result.Result<unknown, string> = Exit.match({
+  onSuccess: (decoded) => Result.succeed(decoded),
+  onFailure: (cause) => Result.fail(describe(cause))
+})
 
 const outcomeOf = (cause: Cause.Cause<unknown>): Outcome =>
   Cause.hasInterruptsOnly(cause) ? { _tag: "Interrupted" } : { _tag: "Failed", error: describe(cause) }

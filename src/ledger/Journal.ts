@@ -374,7 +374,7 @@ export class Journal {
   #apply(entries: ReadonlyArray<Entry.Committed>): void {
     for (const entry of entries) {
       this.projection.apply(entry)
-      if (!Entry.isRecord(entry)) this.log.append(entry)
+      if (!("record" in entry)) this.log.append(entry)
     }
     this.log.ring()
   }

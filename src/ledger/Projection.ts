@@ -442,7 +442,8 @@ export class Projection {
   }
 
   #generation(id: Ids.GenerationId): GenerationState {
-    const found = this.generations.get(id)
+    const { active } = this
+    const found = active?.id === id ? active : this.generations.get(id)
     if (found === undefined) throw new Error(`the journal names generation ${id} before it starts`)
     return found
   }
