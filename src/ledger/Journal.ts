@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import { type Clock, type Context, Effect, Exit, Result, Schema } from "effect"
+import { Cause, type Clock, type Context, Effect, Exit, Schema } from "effect"
 import type { Scheduler, Stream, Types } from "effect"
 import { isTerminal, type SessionEvent } from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
@@ -17,7 +17,13 @@ import * as Digest from "./Digest.ts"
 import * as Entry from "./Entry.ts"
 import { EventLog } from "./EventLog.ts"
 import { type GenerationState, Projection } from "./Projection.ts"
-import { type SessionStore, type StoredEntry, StoreError, type StoreErrorReason } from "./SessionStore.ts"
+import {
+  type SessionStore,
+  type StoredEntry,
+  type StoredSnapshot,
+  StoreError,
+  type StoreErrorReason
+} from "./SessionStore.ts"
 import * as Snapshot from "./Snapshot.ts"
 
 /** Entries after which the next write carries a snapshot, so that opening folds no more than about this many. */
@@ -61,8 +67,9 @@ export interface Handed {
 
 interface Waiting extends Handed {
   readonly entries: ReadonlyArray<Entry.Entry>
+  placed: ReadonlyArray<Entry.Committed>
   resume: ((effect: Effect.Effect<void, SessionError>) => void) | undefined
-  done: Effect.Effect<void, SessionError> | undefined
+  done: Exit.Exit<void, SessionError> | undefined
 }
 
 type Failure = { readonly reason: SessionErrorReason; readonly certain: boolean }
@@ -79,8 +86,7 @@ export class Journal {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   readonly #services: Context.Context<never>
   #queue: Array<Waiting> = []
-  #batch: Array<Waiting> = []
-  #writing = false
+  #batch: ReadonlyArray<Waiting> | undefined
   #position: number
   #snapshot: number
   #cold: number
@@ -129,12 +135,9 @@ export class Journal {
       handed.applied?.()
       return Effect.void
     }
-    const waiting: Waiting = { ...handed, entries, resume: undefined, done: undefined }
+    const waiting: Waiting = { ...handed, entries, placed: [], resume: undefined, done: undefined }
     this.#queue.push(waiting)
-    if (!this.#writing) {
-      this.#writing = true
-      Effect.runForkWith(this.#services)(this.#drain(this.stored))
-    }
+    this.#drain(this.stored)
     return Effect.callback((resume) => {
       if (waiting.done !== undefined) resume(waiting.done)
       else waiting.resume = resume
@@ -154,7 +157,9 @@ export class Journal {
 
   /** Waits until everything handed in so far is written. */
   get flushed(): Effect.Effect<void, SessionError> {
-    return this.stored === undefined || (!this.#writing && this.#lost === undefined) ? Effect.void : this.commit([])
+    return this.stored === undefined || (this.#batch === undefined && this.#lost === undefined)
+      ? Effect.void
+      : this.commit([])
   }
 
   /** Whether the whole conversation is in the fold. */
@@ -232,102 +237,97 @@ export class Journal {
     )
   }
 
-  /** Writes what is waiting, whole commits in order, until nothing is. */
-  #drain(stored: Stored): Effect.Effect<void> {
-    return Effect.gen({ self: this }, function* () {
-      while (this.#queue.length > 0) {
-        const batch = this.#queue
-        this.#batch = batch
-        this.#queue = []
-        const failure = yield* this.#write(stored, batch)
-        if (failure === undefined) continue
-        const { certain, reason } = failure
-        const refusal = Effect.fail(this.#error(reason))
-        if (!certain || !batch.every((waiting) => waiting.refusable === true)) this.#lose(reason)
-        for (const waiting of batch) this.#settle(waiting, refusal)
-      }
-      this.#writing = false
-    }).pipe(
-      // Nothing is left waiting, whatever went wrong here.
-      Effect.catchCause((cause) =>
-        Effect.sync(() => {
-          const reason = toSessionReason({ _tag: "Unconfirmed", detail: String(cause) })
-          this.#lose(reason)
-          const refusal = Effect.fail(this.#error(reason))
-          for (const waiting of this.#batch.concat(this.#queue))
-            if (waiting.done === undefined) this.#settle(waiting, refusal)
-          this.#queue = []
-          this.#writing = false
-        })
-      )
-    )
+  /** Writes what is waiting, whole commits in order, one write at a time; what is handed in meanwhile shares the next. */
+  #drain(stored: Stored): void {
+    while (this.#batch === undefined && this.#queue.length > 0) {
+      const batch = this.#queue
+      this.#queue = []
+      this.#batch = batch
+      this.#write(stored, batch)
+    }
   }
 
-  #write(stored: Stored, batch: ReadonlyArray<Waiting>): Effect.Effect<Failure | undefined> {
-    return Effect.gen({ self: this }, function* () {
-      if (this.#lost !== undefined) return { reason: this.#lost, certain: true }
-      const expected = this.#position
+  #write(stored: Stored, batch: ReadonlyArray<Waiting>): void {
+    if (this.#lost !== undefined) return this.#conclude(stored, batch, { reason: this.#lost, certain: true })
+    const expected = this.#position
+    const isSnapshotDue = expected - this.#snapshot >= snapshotEvery
+    const entries: Array<StoredEntry> = []
+    let snapshot: StoredSnapshot | undefined
+    try {
       const time = this.now
       let sequence = this.sequence
-      let position = expected
-      const placed = batch.map(({ entries }) => {
-        const committed = this.#place(entries, sequence, time)
-        for (const entry of committed) if (!Entry.isRecord(entry)) sequence = entry.sequence
-        return committed
-      })
-      const snapshot = expected - this.#snapshot >= snapshotEvery
-      const encoded = Result.try(() => ({
-        entries: placed.flat().map((entry) => Codec.encode(entry, ++position)),
-        snapshot: snapshot ? Codec.encodeSnapshot(expected, Snapshot.take(this.projection)) : undefined
-      }))
+      for (const waiting of batch) {
+        waiting.placed = this.#place(waiting.entries, sequence, time)
+        for (const entry of waiting.placed) {
+          if (!Entry.isRecord(entry)) sequence = entry.sequence
+          entries.push(Codec.encode(entry, expected + entries.length + 1))
+        }
+      }
+      if (isSnapshotDue) snapshot = Codec.encodeSnapshot(expected, Snapshot.take(this.projection))
+    } catch (error) {
       // Nothing that the engine journals should fail here; if it does, no part of the commit may be taken for written.
-      if (Result.isFailure(encoded)) {
-        const detail = `an entry has no stored form: ${String(encoded.failure)}`
-        return { reason: { _tag: "StorageUnavailable", detail }, certain: true } as const
+      const reason = { _tag: "StorageUnavailable", detail: `an entry has no stored form: ${String(error)}` } as const
+      return this.#conclude(stored, batch, { reason, certain: true })
+    }
+    const [first, ...rest] = entries
+    if (first === undefined) return this.#conclude(stored, batch, undefined)
+    const position = expected + entries.length
+    const { epoch, store } = stored
+    const commit = { sessionId: this.sessionId, epoch, expected, entries: [first, ...rest], snapshot } as const
+    const written = Effect.matchCauseEffect(
+      Effect.suspend(() => asEffect(store.append(commit))),
+      {
+        onSuccess: () => Effect.undefined,
+        onFailure: (cause) => this.#settleDoubt(stored, cause, expected, position)
       }
-      const [first, ...rest] = encoded.success.entries
-      if (first !== undefined) {
-        const written = yield* Effect.exit(
-          Effect.suspend(() =>
-            asEffect(
-              stored.store.append({
-                sessionId: this.sessionId,
-                epoch: stored.epoch,
-                expected,
-                entries: [first, ...rest],
-                snapshot: encoded.success.snapshot
-              })
-            )
-          )
-        )
-        const failure = Exit.isSuccess(written)
-          ? undefined
-          : yield* this.#settleDoubt(stored, written, expected, position)
-        if (failure !== undefined) return failure
-        if (snapshot) this.#snapshot = expected
+    )
+    Effect.runForkWith(this.#services)(written).addObserver((exit) => {
+      const failure = Exit.isSuccess(exit) ? exit.value : unexpected(exit.cause)
+      if (failure === undefined) {
+        this.#position = position
+        if (isSnapshotDue) this.#snapshot = expected
       }
-      this.#position = position
-      batch.forEach((waiting, index) => {
-        this.#apply(placed[index] ?? [])
-        this.#settle(waiting, Effect.void)
-      })
-      return undefined
+      this.#conclude(stored, batch, failure)
     })
+  }
+
+  /** Folds what was written, or refuses what was not; whoever waits goes on in a turn of its own, when the whole batch is done. */
+  #conclude(stored: Stored, batch: ReadonlyArray<Waiting>, failure: Failure | undefined): void {
+    try {
+      if (failure !== undefined && !(failure.certain && batch.every(({ refusable }) => refusable === true))) {
+        this.#lose(failure.reason)
+      }
+      const done = failure === undefined ? Exit.void : Exit.fail(this.#error(failure.reason))
+      for (const waiting of batch) {
+        if (failure === undefined) this.#apply(waiting.placed)
+        settle(waiting, done)
+      }
+    } catch (error) {
+      // Nothing is left waiting, whatever went wrong here.
+      const { reason } = unexpected(error)
+      this.#lose(reason)
+      for (const waiting of batch) if (waiting.done === undefined) settle(waiting, Exit.fail(this.#error(reason)))
+    }
+    this.#dispatcher.scheduleTask(() => {
+      for (const { done, resume } of batch) if (done !== undefined) resume?.(done)
+    }, 0)
+    this.#batch = undefined
+    this.#drain(stored)
   }
 
   /** What a failed write came to. One whose outcome was not told is read back before anything else is written (L-A7). */
   #settleDoubt(
     stored: Stored,
-    written: Exit.Failure<void, StoreError>,
+    cause: Cause.Cause<StoreError>,
     expected: number,
     position: number
   ): Effect.Effect<Failure | undefined> {
-    const error = Exit.findErrorOption(written)
+    const error = Cause.findErrorOption(cause)
     // A store without types may fail with anything: then nothing is known.
     const reason: StoreErrorReason =
       error._tag === "Some" && isStoreError(error.value)
         ? error.value.reason
-        : { _tag: "Unconfirmed", detail: String(written.cause) }
+        : { _tag: "Unconfirmed", detail: String(cause) }
     if (reason._tag !== "Unconfirmed") {
       return Effect.succeed({ reason: toSessionReason(reason), certain: reason._tag === "Unavailable" })
     }
@@ -343,15 +343,6 @@ export class Journal {
     )
   }
 
-  #settle(waiting: Waiting, done: Effect.Effect<void, SessionError>): void {
-    waiting.done = done
-    if (Exit.isExit(done) && Exit.isSuccess(done)) waiting.applied?.()
-    else waiting.failed?.()
-    // A turn of its own: the whole batch is folded before any waiting fiber goes on.
-    const { resume } = waiting
-    if (resume !== undefined) this.#dispatcher.scheduleTask(() => resume(done), 0)
-  }
-
   #lose(reason: SessionErrorReason): void {
     if (this.#lost !== undefined) return
     this.#lost = reason
@@ -362,13 +353,14 @@ export class Journal {
   #place(entries: ReadonlyArray<Entry.Entry>, after: number, time: number): ReadonlyArray<Entry.Committed> {
     let sequence = after
     // Completed in place: the caller made the bodies for this call and keeps no hold of them.
-    for (const entry of entries as ReadonlyArray<Types.Mutable<Entry.Committed>>) {
+    const placed = entries as ReadonlyArray<Types.Mutable<Entry.Committed>>
+    for (const entry of placed) {
       if ("record" in entry) continue
       entry.session_id = this.sessionId
       entry.sequence = ++sequence
       entry.time = time
     }
-    return entries as ReadonlyArray<Entry.Committed>
+    return placed
   }
 
   #apply(entries: ReadonlyArray<Entry.Committed>): void {
@@ -409,6 +401,17 @@ export const toSessionReason = (reason: StoreErrorReason): SessionErrorReason =>
 }
 
 const isStoreError = Schema.is(StoreError)
+
+const unexpected = (error: unknown): Failure => ({
+  reason: toSessionReason({ _tag: "Unconfirmed", detail: String(error) }),
+  certain: false
+})
+
+const settle = (waiting: Waiting, done: Exit.Exit<void, SessionError>): void => {
+  waiting.done = done
+  if (Exit.isSuccess(done)) waiting.applied?.()
+  else waiting.failed?.()
+}
 
 /** A store without types may answer anything; what is no effect would end the fiber that runs it. */
 const asEffect = <A, E>(answer: Effect.Effect<A, E>): Effect.Effect<A, E> =>
