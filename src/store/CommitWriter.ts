@@ -7,7 +7,7 @@
 import { type Cause, Effect, Exit, Fiber, Queue, type Scope } from "effect"
 import { type Append, StoreError } from "../ledger/SessionStore.ts"
 import * as CommitGroup from "./CommitGroup.ts"
-import type { Database, Query } from "./Database.ts"
+import type { Body, Database, Query } from "./Database.ts"
 import * as SqlFailure from "./SqlFailure.ts"
 import * as Statements from "./Statements.ts"
 
@@ -48,37 +48,26 @@ const closed = new StoreError({ reason: { _tag: "Unavailable", detail: "the stor
 
 const writing = (database: Database) => {
   const statements = Statements.make(database.dialect)
-  const act = Effect.fnUntraced(function* (query: Query, commits: ReadonlyArray<Append>) {
-    const ids = new Set(commits.map(({ sessionId }) => sessionId))
-    const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), commits)
-    yield* statements.insert(query, plan.entries)
-    yield* statements.move(query, plan.heads)
-    for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
-    return plan.verdicts
-  })
-  /** The check and the move in one statement; a commit that fails the check goes the long way to learn why. */
-  const actAlone = Effect.fnUntraced(function* (query: Query, commit: Append) {
-    const [advanced] = yield* statements.advance(query, commit)
-    if (advanced === undefined) return yield* act(query, [commit])
-    const session = advanced.number
-    yield* statements.insert(
-      query,
-      commit.entries.map((entry) => ({ session, entry }))
-    )
-    if (commit.snapshot !== undefined) yield* statements.snapshot(query, session, commit.snapshot)
-    return [undefined]
-  })
-  const write = (group: ReadonlyArray<Waiting>): Effect.Effect<void> => {
-    let separable = false
-    const commits = group.map(({ commit }) => commit)
-    const [first, second] = commits
+  const checked = (commits: ReadonlyArray<Append>) =>
+    Effect.fnUntraced(function* (query: Query) {
+      const ids = new Set(commits.map(({ sessionId }) => sessionId))
+      const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), commits)
+      yield* statements.insert(query, plan.entries)
+      yield* statements.move(query, plan.heads)
+      for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
+      return plan.verdicts
+    })
+  const attempt = (
+    group: ReadonlyArray<Waiting>,
+    body: Body<CommitGroup.Plan["verdicts"]>,
+    otherwise?: () => Effect.Effect<void>
+  ): Effect.Effect<void> => {
+    let ofData = false
     const transaction = database.transact((query) =>
-      Effect.tapError(
-        first !== undefined && second === undefined ? actAlone(query, first) : act(query, commits),
-        (error) =>
-          Effect.sync(() => {
-            separable = second !== undefined && error._tag === "SqlError" && SqlFailure.isOfData(error)
-          })
+      Effect.tapError(body(query), (error) =>
+        Effect.sync(() => {
+          ofData = error._tag === "SqlError" && SqlFailure.isOfData(error)
+        })
       )
     )
     return Effect.matchCauseEffect(transaction, {
@@ -87,12 +76,27 @@ const writing = (database: Database) => {
           for (const [index, { answer }] of group.entries()) answer(verdictOf(verdicts[index]))
         }),
       onFailure: (cause) =>
-        separable
-          ? Effect.forEach(group, (one) => write([one]), { discard: true })
+        ofData && otherwise !== undefined
+          ? otherwise()
           : Effect.sync(() => {
               for (const { answer } of group) answer(Exit.failCause(cause))
             })
     })
+  }
+  const write = (group: ReadonlyArray<Waiting>): Effect.Effect<void> => {
+    const [first, second] = group
+    const all = checked(group.map(({ commit }) => commit))
+    if (second !== undefined) {
+      return attempt(group, all, () => Effect.forEach(group, (one) => write([one]), { discard: true }))
+    }
+    // Alone, a commit is checked by its own statements; only one that fails them goes the longer way, to learn why.
+    return first === undefined || first.commit.snapshot !== undefined
+      ? attempt(group, all)
+      : attempt(
+          group,
+          (query) => Effect.as(statements.commit(query, first.commit), []),
+          () => attempt(group, all)
+        )
   }
   return write
 }

@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { type Append, format, type StoredSnapshot } from "../ledger/SessionStore.ts"
+import { type Append, format, type StoredEntry, type StoredSnapshot } from "../ledger/SessionStore.ts"
 import { type Head, lastSequence, type Plan } from "./CommitGroup.ts"
 import type { Dialect, Query } from "./Database.ts"
 
@@ -22,11 +22,11 @@ const limits = {
 export interface Statements {
   /** The rows of these sessions, held until the transaction ends, in an order that is the same for everyone. */
   readonly lock: (query: Query, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Head>, SqlError.SqlError>
-  /** Moves the end of one journal if it is where the commit expects it and its owner's; answers the session's number if so. */
-  readonly advance: (
-    query: Query,
-    commit: Append
-  ) => Effect.Effect<ReadonlyArray<Pick<Head, "number">>, SqlError.SqlError>
+  /**
+   * Writes one commit, without its snapshot, if the journal is where it expects it and its owner's. If not, it fails: there is no
+   * session then for its entries to be of.
+   */
+  readonly commit: (query: Query, commit: Append) => Effect.Effect<unknown, SqlError.SqlError>
   readonly insert: (query: Query, entries: Plan["entries"]) => Effect.Effect<unknown, SqlError.SqlError>
   /** Writes where the journals end now. */
   readonly move: (query: Query, heads: Plan["heads"]) => Effect.Effect<unknown, SqlError.SqlError>
@@ -45,12 +45,19 @@ export const make = (dialect: Dialect): Statements => {
       WHERE id IN (${repeat("?", size)})`
     return dialect === "pg" ? `${select} ORDER BY number FOR UPDATE` : select
   })
-  const advance = `UPDATE midcourse_sessions SET position = ?, sequence = COALESCE(CAST(? AS INTEGER), sequence)
-    WHERE id = ? AND epoch = ? AND position = ? AND format <= ? RETURNING number`
+  const columns = "session, position, sequence, kind, input_id, checksum, body"
   const insert = sized(
-    (size) => `INSERT INTO midcourse_entries (session, position, sequence, kind, input_id, checksum, body)
-      VALUES ${repeat("(?, ?, ?, ?, ?, ?, ?)", size)}`
+    (size) => `INSERT INTO midcourse_entries (${columns}) VALUES ${repeat("(?, ?, ?, ?, ?, ?, ?)", size)}`
   )
+  const insertIf = sized(
+    (size) => `WITH owned AS (
+        SELECT number FROM midcourse_sessions WHERE id = ? AND epoch = ? AND position = ? AND format <= ?
+        ${dialect === "pg" ? "FOR UPDATE" : ""})
+      INSERT INTO midcourse_entries (${columns})
+      VALUES ${repeat("((SELECT number FROM owned), ?, ?, ?, ?, ?, ?)", size)}`
+  )
+  const advance = `UPDATE midcourse_sessions SET position = ?, sequence = COALESCE(CAST(? AS INTEGER), sequence)
+    WHERE id = ?`
   const move = sized((size) =>
     size === 1
       ? "UPDATE midcourse_sessions SET position = ?, sequence = ? WHERE number = ?"
@@ -67,16 +74,21 @@ export const make = (dialect: Dialect): Statements => {
       const params = size === ids.length ? ids : Array.from({ length: size }, (_, index) => ids[index % ids.length])
       return query<Head>(lock(size), params)
     },
-    advance: (query, { entries, epoch, expected, sessionId }) => {
-      const position = expected + entries.length
-      return query(advance, [position, lastSequence(entries), sessionId, epoch, expected, format])
-    },
+    commit: (query, { entries, epoch, expected, sessionId }) =>
+      Effect.andThen(
+        inParts(entries, limit.insert, (part) => {
+          const params: Array<unknown> = [sessionId, epoch, expected, format]
+          for (const entry of part) pushEntry(params, entry)
+          return query(insertIf(part.length), params)
+        }),
+        Effect.suspend(() => query(advance, [expected + entries.length, lastSequence(entries), sessionId]))
+      ),
     insert: (query, entries) =>
       inParts(entries, limit.insert, (part) => {
         const params: Array<unknown> = []
         for (const { entry, session } of part) {
-          const { body, checksum, inputId, kind, position, sequence } = entry
-          params.push(session, position, sequence, kind, inputId, checksum, body)
+          params.push(session)
+          pushEntry(params, entry)
         }
         return query(insert(part.length), params)
       }),
@@ -88,6 +100,11 @@ export const make = (dialect: Dialect): Statements => {
       }),
     snapshot: (query, session, { body, checksum, position }) => query(snapshot, [session, position, checksum, body])
   }
+}
+
+const pushEntry = (params: Array<unknown>, entry: StoredEntry): void => {
+  const { body, checksum, inputId, kind, position, sequence } = entry
+  params.push(position, sequence, kind, inputId, checksum, body)
 }
 
 const sized = (build: (size: number) => string) => {
@@ -103,7 +120,9 @@ const sized = (build: (size: number) => string) => {
 
 const repeat = (text: string, size: number): string => Array.from({ length: size }, () => text).join(", ")
 
-/** Parts whose lengths are powers of two, at most the limit. */
+const small = 8
+
+/** Parts of at most so many, of lengths that are few: a power of two, or small. */
 const inParts = <A, E>(
   items: ReadonlyArray<A>,
   limit: number,
@@ -116,7 +135,7 @@ const inParts = <A, E>(
       while: () => start < items.length,
       body: () => {
         const left = items.length - start
-        const size = left >= limit ? limit : 2 ** Math.floor(Math.log2(left))
+        const size = left >= limit ? limit : left <= small ? left : 2 ** Math.floor(Math.log2(left))
         const part = items.slice(start, start + size)
         start += size
         return run(part)

@@ -107,7 +107,7 @@ describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () =
           Effect.gen(function* () {
             yield* sql`SELECT 1 FROM midcourse_sessions WHERE id = ${id} FOR UPDATE`
             const appending = yield* Effect.forkChild(reasonOf(store.append(commit(id, epoch, 2))))
-            yield* someoneWaits(sql, "UPDATE midcourse_sessions")
+            yield* someoneWaits(sql, "WITH owned")
             yield* terminate(sql, "wait_event_type = 'Lock'")
             return yield* Fiber.join(appending)
           })
@@ -148,7 +148,7 @@ describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () =
           Effect.gen(function* () {
             yield* sql`SELECT 1 FROM midcourse_sessions WHERE id = ${id} FOR UPDATE`
             const first = yield* Effect.forkChild(store.append(commit(id, epoch, 2)))
-            yield* someoneWaits(sql, "UPDATE midcourse_sessions")
+            yield* someoneWaits(sql, "WITH owned")
             const rest = yield* Effect.forEach(ids, (id, index) =>
               Effect.forkChild(store.append(commit(id, owners[index]?.epoch ?? 0, 1)), { startImmediately: true })
             )
