@@ -82,14 +82,14 @@ const steers = ({
   return Effect.suspend(() => submit(Input.steer("the tests are in test/, not in spec/"), generation))
 }
 
-/** The store, with the last commit it was handed: what the raw side writes again. */
+/** The store, with the last commit of a receipt that it was handed: what the raw side writes again. */
 const watched = (store: SessionStore.SessionStore["Service"]) => {
-  const seen: { last: SessionStore.Append | undefined; count: number } = { last: undefined, count: 0 }
+  const seen: { receipt: SessionStore.Append | undefined; count: number } = { receipt: undefined, count: 0 }
   const service: SessionStore.SessionStore["Service"] = {
     ...store,
     append: (commit) =>
       Effect.suspend(() => {
-        seen.last = commit
+        if (commit.entries.some(({ inputId }) => inputId !== null)) seen.receipt = commit
         seen.count++
         return store.append(commit)
       })
@@ -154,8 +154,8 @@ const ground = (sessions: number) =>
     const [first] = live
     if (first === undefined) return yield* Effect.die("no session")
     yield* steers(first)
-    if (seen.last === undefined) return yield* Effect.die("nothing was written")
-    return { live, first, write: raw(join(path, "raw.db"), sessions, seen.last.entries) }
+    if (seen.receipt === undefined) return yield* Effect.die("nothing was written")
+    return { live, first, write: raw(join(path, "raw.db"), sessions, seen.receipt.entries) }
   })
 
 const receipt = Effect.gen(function* () {
