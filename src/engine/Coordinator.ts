@@ -1,10 +1,11 @@
 /**
- * One owner fiber for a key, and its doorbell: it asks for work after every ring and every end, runs one piece at a time, and
- * is idle in between. It knows no model and no database; the races of starting, waking, interrupting and being idle live here.
+ * One owner for a key, and its doorbell: it asks for work after every ring and every end, runs one piece at a time in a fiber of
+ * its own, and is idle, and has no fiber, in between. It knows no model and no database; the races of starting, waking,
+ * interrupting and being idle live here.
  *
  * @since 0.1.0
  */
-import { Effect, Fiber, Queue } from "effect"
+import { Effect, Fiber } from "effect"
 import type { Scheduler, Scope } from "effect"
 
 /**
@@ -41,8 +42,10 @@ export const make = (
   dispatcher: Scheduler.SchedulerDispatcher
 ): Effect.Effect<Coordinator, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const bell = yield* Queue.sliding<void>(1)
+    const fork = Effect.runForkWith(yield* Effect.context<never>())
     let current: Fiber.Fiber<unknown, unknown> | undefined
+    let owner: "free" | "working" | "gone" = "free"
+    let rung = false
     let idle = false
     let idlers: Array<() => void> = []
     const rest = (): void => {
@@ -51,29 +54,43 @@ export const make = (
       idlers = []
       if (waiting.length > 0) dispatcher.scheduleTask(() => waiting.forEach((resume) => resume()), 0)
     }
-    const owner = Effect.gen(function* () {
-      while (true) {
-        const work = next()
-        if (work === "idle" || work === "later") {
-          // In the step that found nothing: a ring between the two would be taken for idleness.
-          if (work === "idle") rest()
-          yield* Queue.take(bell)
-          continue
-        }
-        // The work makes itself known as its first act: an interrupt cannot find it running and unknown.
-        const known = Effect.withFiber<void>((fiber) => {
-          current = fiber
-          return work
-        })
-        yield* Fiber.await(yield* Effect.forkChild(known, { startImmediately: true, uninterruptible: true }))
+    const ring = (): void => {
+      if (rung) return
+      rung = true
+      dispatcher.scheduleTask(() => {
+        rung = false
+        look()
+      }, 0)
+    }
+    const look = (): void => {
+      if (owner !== "free") return
+      const work = asked(next)
+      if (work === "later") return
+      if (work === "idle") return rest()
+      owner = work === "broken" ? "gone" : "working"
+      if (work === "broken") return
+      // The work makes itself known as its first act: an interrupt cannot find it running and unknown.
+      const known = Effect.withFiber<void>((fiber) => {
+        current = fiber
+        return work
+      })
+      fork(known, { uninterruptible: true }).addObserver(() => {
         current = undefined
-      }
-    })
-    yield* Effect.forkScoped(owner, { startImmediately: true })
+        if (owner === "working") owner = "free"
+        ring()
+      })
+    }
+    yield* Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        owner = "gone"
+        return current === undefined ? Effect.void : Fiber.interrupt(current)
+      })
+    )
+    look()
     return {
       wake: () => {
         idle = false
-        Queue.offerUnsafe(bell, undefined)
+        ring()
       },
       interrupt: () => {
         const fiber = current
@@ -89,3 +106,12 @@ export const make = (
       })
     }
   })
+
+/** An owner that cannot even look starts nothing more; thrown in a turn of its own, the defect would end the process. */
+const asked = (next: () => Next): Next | "broken" => {
+  try {
+    return next()
+  } catch {
+    return "broken"
+  }
+}
