@@ -1,3 +1,3 @@
-import { inMemory } from "./midcourse.ts"
+import { inMemory } from "./session.ts"
 
 export const { start } = await inMemory("direct")

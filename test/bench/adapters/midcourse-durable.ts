@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { AgentRuntime, SqlSessionStore } from "../../../src/index.ts"
 import * as SqliteClient from "../../../src/store/SqliteClient.ts"
-import { adapter, services } from "./midcourse.ts"
+import { adapter, services } from "./session.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "midcourse-bench-"))
 const scope = Scope.makeUnsafe()

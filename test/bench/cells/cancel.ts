@@ -15,7 +15,8 @@ const start = (adapter: Adapter, onParked: () => void) =>
     }
   })
 
-const parked = async (adapter: Adapter, count: number) => {
+/** So many at their provider. */
+export const parked = async (adapter: Adapter, count: number) => {
   let arrived = 0
   const generations = Array.from({ length: count }, () => start(adapter, () => arrived++))
   await until(() => arrived === count)

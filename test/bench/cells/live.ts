@@ -4,7 +4,7 @@ import { collect, cpuTime, heapUsed, now, pause, residentSet, until } from "../m
 import { carries, type Cell, expectEnd } from "./cell.ts"
 
 export const run: Cell = async (adapter, [count = 1000]) => {
-  for (let warm = 0; warm < 50; warm++) {
+  for (let warm = 0; warm < 200; warm++) {
     let asked = 0
     const provider = () => (++asked > 2 ? "done" : "tool")
     await expectEnd(adapter.start({ steerable: true, provider, tool: () => undefined }), "done")

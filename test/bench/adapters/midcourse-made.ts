@@ -1,3 +1,0 @@
-import { inMemory } from "./midcourse.ts"
-
-export const { start } = await inMemory("made")

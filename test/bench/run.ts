@@ -1,0 +1,156 @@
+/**
+ * Every figure of Midcourse beside its peers: `npm run bench`, about an hour; `npm run bench -- --quick`, some minutes.
+ * Each cell is a fresh process, in turn over the peers, round after round. The whole run writes docs/performance.md and
+ * test/bench/results.json; a quick one, or one with `--only step,cancel` or `--rounds 2`, prints.
+ */
+import { spawn, spawnSync } from "node:child_process"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { cpus, totalmem } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import type { Numbers } from "./cells/cell.ts"
+import { goals } from "./goals.ts"
+import { full, needsInstall, type Plan, quick, type Task, timeLimit } from "./plan.ts"
+import { markdown, type Origin } from "./report.ts"
+import type { Run } from "./results.ts"
+
+const here = import.meta.dirname
+const root = join(here, "../..")
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string" },
+    peers: { type: "string" },
+    rounds: { type: "string" }
+  }
+})
+
+const chosen = (): Plan => {
+  const rounds = options.rounds === undefined ? undefined : Number(options.rounds)
+  const plan = options.quick ? quick(rounds ?? 2) : full(rounds ?? 5)
+  const cells = options.only?.split(",")
+  const peers = options.peers?.split(",")
+  const tasks = plan.tasks.filter(
+    ({ cell, peer }) => (cells?.includes(cell) ?? true) && (peers?.includes(peer) ?? true)
+  )
+  return { ...plan, tasks }
+}
+
+/** The peers' packages, installed beside this file when they are not. */
+const install = (): void => {
+  if (existsSync(join(here, "node_modules"))) return
+  console.log("The peers are not installed: npm ci in test/bench, which takes a minute ...")
+  const { status } = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--prefix", here], {
+    cwd: here,
+    stdio: "inherit",
+    shell: process.platform === "win32"
+  })
+  if (status !== 0) throw new Error("the peers could not be installed")
+}
+
+const node = ["--disable-warning=ExperimentalWarning"]
+
+interface Finished {
+  readonly output: string
+  readonly error: string
+  readonly code: number | null
+}
+
+const execute = (file: string, args: ReadonlyArray<string>, seconds: number): Promise<Finished> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [...node, join(here, file), ...args], {
+      cwd: root,
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: seconds * 1000,
+      killSignal: "SIGKILL"
+    })
+    let output = ""
+    let error = ""
+    child.stdout.on("data", (chunk) => (output += String(chunk)))
+    child.stderr.on("data", (chunk) => (error += String(chunk)))
+    child.on("error", reject)
+    child.on("close", (code) => resolve({ output, error, code }))
+  })
+
+const numbersOf = (json: { readonly [key: string]: unknown }): Numbers =>
+  Object.fromEntries(Object.entries(json).filter((entry): entry is [string, number] => typeof entry[1] === "number"))
+
+const measure = async ({ args, cell, peer }: Task, round: number): Promise<Run> => {
+  const { code, error, output } = await execute("cell.ts", [cell, peer, ...args.map(String)], timeLimit)
+  if (code === null) return { round, cell, args, peer, failure: `longer than ${timeLimit} s` }
+  if (code !== 0)
+    return { round, cell, args, peer, failure: error.split("\n").find((line) => /Error/.test(line)) ?? error }
+  return { round, cell, args, peer, numbers: numbersOf(JSON.parse(output)) }
+}
+
+const measureAll = async ({ rounds, tasks }: Plan): Promise<ReadonlyArray<Run>> => {
+  const runs: Array<Run> = []
+  for (let round = 1; round <= rounds; round++) {
+    for (const task of tasks) {
+      if (round > task.rounds) continue
+      const run = await measure(task, round)
+      runs.push(run)
+      const told = run.failure ?? JSON.stringify(run.numbers)
+      console.log(`round ${round} of ${rounds}  ${task.cell} ${task.args.join(" ")}  ${task.peer.padEnd(18)} ${told}`)
+    }
+  }
+  return runs
+}
+
+/** The figures of durable.ts, a line each. */
+const durable = async (): Promise<ReadonlyArray<string>> => {
+  console.log("what being durable costs ...")
+  const { code, error, output } = await execute("durable.ts", [], 600)
+  if (code !== 0) throw new Error(`durable.ts failed: ${error}`)
+  console.log(output)
+  return output.split("\n").filter((line) => line.trim() !== "")
+}
+
+const versionsIn = (path: string, field: string): { readonly [name: string]: string } =>
+  JSON.parse(readFileSync(path, "utf8"))[field]
+
+const origin = (rounds: number): Origin => ({
+  date: new Date().toISOString().slice(0, 10),
+  cpu: cpus()[0]?.model.trim() ?? "unknown",
+  cores: cpus().length,
+  memoryGiB: Math.round(totalmem() / 2 ** 30),
+  node: process.versions.node,
+  rounds,
+  versions: {
+    effect: versionsIn(join(root, "package.json"), "devDependencies")["effect"] ?? "unknown",
+    ...versionsIn(join(here, "package.json"), "dependencies")
+  }
+})
+
+/** Puts the results between their marks in docs/performance.md. */
+const publish = (text: string): void => {
+  const path = join(root, "docs/performance.md")
+  const [before, rest] = readFileSync(path, "utf8").split("<!-- results -->\n")
+  const [, after] = rest?.split("<!-- end of results -->") ?? []
+  if (before === undefined || after === undefined) throw new Error(`${path} has no place for the results`)
+  writeFileSync(path, `${before}<!-- results -->\n\n${text}\n\n<!-- end of results -->${after}`)
+}
+
+const plan = chosen()
+if (plan.tasks.some(({ peer }) => needsInstall(peer))) install()
+const whole =
+  !options.quick && options.only === undefined && options.peers === undefined && options.rounds === undefined
+const began = performance.now()
+const runs = await measureAll(plan)
+const kept = whole ? await durable() : []
+const reached = goals(runs)
+const from = origin(plan.rounds)
+const text = markdown(from, runs, reached, kept)
+console.log(`\n${text}\n`)
+for (const { bound, limit, met, name, ratio } of reached) {
+  console.log(`${met ? "met   " : "MISSED"}  ${ratio.toFixed(2).padStart(6)}  ${bound} ${limit}  ${name}`)
+}
+if (whole) {
+  publish(text)
+  writeFileSync(
+    join(here, "results.json"),
+    `${JSON.stringify({ ...from, goals: reached, durable: kept, runs }, null, 1)}\n`
+  )
+}
+console.log(`${((performance.now() - began) / 60_000).toFixed(1)} minutes`)
