@@ -188,7 +188,7 @@ const noticeOf = (run: Run, end: Closing): Prompt.UserMessage | undefined => {
   if (end.outcome === "finished") return undefined
   const lines = [`[Notice from the runtime] ${notices[end.outcome]}.`]
   if (end.error !== undefined) lines.push(`Error: ${end.error.message}.`)
-  for (const call of run.state.calls.values()) {
+  for (const call of run.state.calls) {
     if (call.status._tag === "Interrupted" && call.status.effects === "unknown") {
       lines.push(`The call ${call.name} (${call.providerId}) had started; whether it took effect is unknown.`)
     }

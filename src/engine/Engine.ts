@@ -46,7 +46,7 @@ export interface Engine {
 }
 
 /**
- * The live generation: its admission, what it is doing, and its folded state.
+ * The live generation: its admission, what it is doing, and its folded state. What many never need is not there until it is.
  *
  * @category models
  * @since 0.1.0
@@ -69,13 +69,13 @@ export interface Run {
   /** Whether the newest request carried something else than the conversation as it is. */
   altered: boolean
   /** The inputs already reported as not carried (L-P1). */
-  readonly notCarried: Set<Ids.InputId>
+  notCarried: Set<Ids.InputId> | undefined
   /** Calls whose handlers run, with their tools' names. */
-  readonly running: Map<Ids.ToolCallId, string>
+  running: Map<Ids.ToolCallId, string> | undefined
   /** Calls that wait for the host's answer, with the answer once it is given (L-T13). */
-  readonly asking: Map<Ids.ToolCallId, Decision | undefined>
+  asking: Map<Ids.ToolCallId, Decision | undefined> | undefined
   /** Calls whose answer is handed to the journal and not yet written. */
-  readonly deciding: Set<Ids.ToolCallId>
+  deciding: Set<Ids.ToolCallId> | undefined
 }
 
 /** @category models @since 0.1.0 */
@@ -108,10 +108,10 @@ export const makeRun = (state: GenerationState, admission: Admission.Admission):
   carrying: [],
   sent: [],
   altered: false,
-  notCarried: new Set(),
-  running: new Map(),
-  asking: new Map(),
-  deciding: new Set()
+  notCarried: undefined,
+  running: undefined,
+  asking: undefined,
+  deciding: undefined
 })
 
 /**

@@ -230,7 +230,7 @@ const request = (
     live.carrying = outgoing.carrying
     live.carriedFirst = outgoing.carriedFirst
     live.sent = outgoing.messages
-    for (const { input_id } of outgoing.dropped) live.notCarried.add(input_id)
+    for (const { input_id } of outgoing.dropped) (live.notCarried ??= new Set()).add(input_id)
     const started = commit(engine, live, [
       { type: "request.started", generation_id: live.id, request: number, input_ids: outgoing.carriedFirst },
       ...outgoing.dropped

@@ -107,7 +107,7 @@ const notCarried = (
   present: ReadonlySet<Ids.InputId>
 ): ReadonlyArray<NotCarried> =>
   fresh
-    .filter((id) => !present.has(id) && !live.notCarried.has(id))
+    .filter((id) => !present.has(id) && live.notCarried?.has(id) !== true)
     .map((id) => ({
       type: "steering.not_carried",
       generation_id: live.id,

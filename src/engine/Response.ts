@@ -46,9 +46,9 @@ type Part = Response.StreamPart<Tools, "deferred">
 export class Collector {
   readonly #parts: Array<Response.AnyPart> = []
   readonly #calls: Array<RequestedCall> = []
-  readonly #ids = new Set<string>()
-  readonly #texts = new Set<string>()
-  readonly #reasonings = new Set<string>()
+  #ids: Set<string> | undefined
+  #texts: Set<string> | undefined
+  #reasonings: Set<string> | undefined
   readonly #repeats: Array<RequestedCall> = []
   #text = ""
   #finish: Response.FinishPart | undefined
@@ -108,11 +108,11 @@ export class Collector {
         this.#error = { error: part.error }
         return undefined
       case "text-start":
-        this.#texts.add(part.id)
+        ;(this.#texts ??= new Set()).add(part.id)
         this.#parts.push(part)
         return undefined
       case "reasoning-start":
-        this.#reasonings.add(part.id)
+        ;(this.#reasonings ??= new Set()).add(part.id)
         this.#parts.push(part)
         return undefined
       case "text-end":
@@ -127,7 +127,7 @@ export class Collector {
 
   /** A block that a provider never opened is opened here: what was streamed is in the context too. */
   #begin({ id, type }: Extract<Part, { readonly type: "text-delta" | "reasoning-delta" }>): void {
-    const begun = type === "text-delta" ? this.#texts : this.#reasonings
+    const begun = type === "text-delta" ? (this.#texts ??= new Set()) : (this.#reasonings ??= new Set())
     if (begun.has(id)) return
     begun.add(id)
     this.#parts.push(Response.makePart(type === "text-delta" ? "text-start" : "reasoning-start", { id }))
@@ -139,8 +139,9 @@ export class Collector {
       this.#malformed ??= "a tool call without an id or a name"
       return
     }
-    const known = this.#ids.has(id)
-    this.#ids.add(id)
+    const ids = (this.#ids ??= new Set())
+    const known = ids.has(id)
+    ids.add(id)
     // What has no JSON form could be sent to no provider again.
     const params = part.params === undefined ? {} : paramsJson(part.params)
     if (part.providerExecuted === true) {

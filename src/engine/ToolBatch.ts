@@ -135,7 +135,7 @@ class Answering implements View {
     call.answer = ToolResult.part(call, isFailure, result, modelOutput)
     this.#open--
     this.#ended.push(call.id)
-    this.batch.live.asking.delete(call.id)
+    this.batch.live.asking?.delete(call.id)
     this.entries.push(entry)
   }
 
@@ -159,7 +159,7 @@ class Answering implements View {
     return {
       entries,
       applied: () => {
-        for (const id of ended) this.batch.live.running.delete(id)
+        for (const id of ended) this.batch.live.running?.delete(id)
       }
     }
   }
@@ -184,7 +184,7 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
   }
   while (true) {
     for (const call of calls) {
-      if (call.state._tag === "Asking") call.state = { _tag: "Asking", decision: live.asking.get(call.id) }
+      if (call.state._tag === "Asking") call.state = { _tag: "Asking", decision: live.asking?.get(call.id) }
       if (call.state._tag !== "Running") continue
       if (call.exit !== undefined || call.overdue) {
         const reaped = reap(answering, call)
@@ -212,6 +212,7 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
       else if (verdict?._tag === "Deny") answering.endDenied(consult, verdict.reason)
       else if (verdict?._tag === "Ask") {
         consult.state = { _tag: "Asking", decision: undefined }
+        live.asking ??= new Map()
         live.asking.set(consult.id, undefined)
         answering.entries.push({
           type: "tool.approval_requested",
@@ -223,7 +224,7 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
       continue
     }
     // What has not been launched stays asked for: whoever goes on will launch it (L-C9).
-    if (closing(live)?.parks === true && live.running.size === 0) return undefined
+    if (closing(live)?.parks === true && !isRunning(live)) return undefined
     if (answering.isOver) return answering.message
     if (calls.some(isToReap)) continue
     live.phase = waitingPhase(engine, live, request)
@@ -270,18 +271,19 @@ const transit = (
   })
   for (const call of launched) {
     call.state = { _tag: "Running" }
-    live.asking.delete(call.id)
+    live.asking?.delete(call.id)
+    live.running ??= new Map()
     live.running.set(call.id, call.name)
     answering.entries.push({ type: "tool.started", ...keys(live, request, call) })
   }
   return { consult, launched }
 }
 
+const isRunning = ({ running }: Run): boolean => running !== undefined && running.size > 0
+
 /** A waiting approval is not running (L-T13): with nothing else under way, a paused batch is at rest. */
 const waitingPhase = (engine: Engine, live: Run, request: number): Phase =>
-  live.running.size === 0 && Gate.isPaused(engine.journal.projection)
-    ? { _tag: "Paused" }
-    : { _tag: "RunningTools", request }
+  !isRunning(live) && Gate.isPaused(engine.journal.projection) ? { _tag: "Paused" } : { _tag: "RunningTools", request }
 
 /** Unknown tools and invalid parameters are answered as data before anything is launched (L-T6). */
 const invalid = (detail: string): NotStarted => ({ _tag: "NotStarted", reason: "invalid", detail })

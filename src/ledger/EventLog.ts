@@ -41,7 +41,7 @@ export class EventLog {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   readonly #base: number
   readonly #events: Array<Event.SessionEvent> = []
-  readonly #readers = new Set<Reader>()
+  readonly #readers: Array<Reader> = []
   #waiters: Array<(effect: Effect.Effect<void>) => void> = []
   #flushing = false
   #live: Array<LiveEvent> = []
@@ -62,7 +62,7 @@ export class EventLog {
 
   /** Whether anybody reads: a live event costs nothing when nobody does. */
   get observed(): boolean {
-    return this.#readers.size > 0
+    return this.#readers.length > 0
   }
 
   /** Adds a journalled event; `ring` tells the readers. */
@@ -72,7 +72,7 @@ export class EventLog {
 
   /** Publishes a live event: no sequence of its own, no replay, dropped when nobody reads (L-V1). */
   publish(body: Event.Body): void {
-    if (this.#readers.size === 0) return
+    if (this.#readers.length === 0) return
     const event = Object.assign(body, {
       session_id: this.#sessionId,
       sequence: this.#last,
@@ -111,9 +111,9 @@ export class EventLog {
     return Stream.suspend(() => {
       const reader: Reader = { live: this.#liveEnd }
       let cursor = Number.isFinite(after) ? Math.max(0, Math.floor(after)) : 0
-      this.#readers.add(reader)
+      this.#readers.push(reader)
       const leave = Effect.sync(() => {
-        this.#readers.delete(reader)
+        this.#readers.splice(this.#readers.indexOf(reader), 1)
         this.#trim()
       })
       const history: Pull = Effect.suspend(() =>

@@ -32,6 +32,8 @@ export interface AcceptedInput {
   readonly delivery: Receipt.Delivery
   readonly acceptedAt: number
   status: Receipt.InputStatus
+  /** The steer that a promoted follow-up has become (L-F9). */
+  promoted?: Ids.InputId
 }
 
 /**
@@ -59,7 +61,7 @@ export interface CallState {
 export type Step =
   | { readonly _tag: "Starting" }
   | { readonly _tag: "Requested" }
-  | { readonly _tag: "Calling"; readonly calls: Array<CallState> }
+  | { readonly _tag: "Calling"; readonly calls: Map<Ids.ToolCallId, CallState> }
   | { readonly _tag: "Answered" }
   | { readonly _tag: "Final" }
 
@@ -77,7 +79,7 @@ export interface GenerationState {
   readonly initialInputIds: readonly [Ids.InputId, ...Array<Ids.InputId>]
   readonly startedAt: number
   readonly inputIds: Array<Ids.InputId>
-  readonly calls: Map<Ids.ToolCallId, CallState>
+  readonly calls: Array<CallState>
   /** Delivered and not yet in a request that has completed. */
   readonly uncompleted: Set<Ids.InputId>
   request: number
@@ -122,7 +124,7 @@ export interface PauseState {
 export const openCalls = ({ step }: GenerationState): ReadonlyArray<CallState> => {
   if (step._tag !== "Calling") return []
   const seen = new Set<string>()
-  return step.calls.filter(({ providerId }) => seen.size < seen.add(providerId).size)
+  return Array.from(step.calls.values()).filter(({ providerId }) => seen.size < seen.add(providerId).size)
 }
 
 const requested: Step = { _tag: "Requested" }
@@ -155,10 +157,8 @@ export class Projection {
   readonly messages: Array<Prompt.Message>
   /** In the order asked for; they add up (L-C2). */
   readonly pauses: Array<PauseState> = []
-  /** The steer that a promoted follow-up has become (L-F9). */
-  readonly promotions = new Map<Ids.InputId, Ids.InputId>()
   /** Inputs whose write into a host's context has begun and not ended (L-R1). */
-  readonly begun = new Set<Ids.InputId>()
+  begun: ReadonlyArray<Ids.InputId> = []
   active: GenerationState | undefined
   /** The session's last journalled sequence that this fold has seen. */
   sequence = 0
@@ -217,15 +217,8 @@ export class Projection {
         })
         // In one commit with the hold: whoever names the follow-up later did not come from its promotion.
         const from = input.derivedFrom
-        const origin = from === undefined ? undefined : this.inputs.get(from)?.status
-        if (
-          from !== undefined &&
-          origin?._tag === "Held" &&
-          origin.reason === "promoted" &&
-          !this.promotions.has(from)
-        ) {
-          this.promotions.set(from, input.id)
-        }
+        const origin = from === undefined ? undefined : this.inputs.get(from)
+        if (origin?.status._tag === "Held" && origin.status.reason === "promoted") origin.promoted ??= input.id
         if (bound !== undefined) bound.inputIds.push(input.id)
         else if (input.intent === "steer") this.turns.push(input.id)
         else if (input.intent !== "prompt") this.queue.push(input.id)
@@ -243,7 +236,7 @@ export class Projection {
         }
         return
       case "write-begun":
-        for (const id of entry.input_ids) this.begun.add(id)
+        this.begun = [...this.begun, ...entry.input_ids]
         return
       case "decision":
         return
@@ -273,7 +266,7 @@ export class Projection {
       }
       case "input.delivered": {
         this.#generation(event.generation_id).uncompleted.add(event.input_id)
-        this.begun.delete(event.input_id)
+        this.#ended(event.input_id)
         return this.#set(event.input_id, { _tag: "Delivered", generationId: event.generation_id })
       }
       case "request.started": {
@@ -301,13 +294,13 @@ export class Projection {
       }
       case "steering.held": {
         this.#unqueue(event.input_id)
-        this.begun.delete(event.input_id)
+        this.#ended(event.input_id)
         const generationId = event.target_generation_id
         return this.#set(event.input_id, { _tag: "Held", generationId, reason: event.reason })
       }
       case "steering.unknown": {
         const generationId = event.target_generation_id
-        this.begun.delete(event.input_id)
+        this.#ended(event.input_id)
         if (generationId !== null) {
           this.#set(event.input_id, { _tag: "Unknown", generationId, reason: event.reason })
         }
@@ -333,9 +326,9 @@ export class Projection {
           status: isRequested,
           result: undefined
         }
-        generation.calls.set(call.id, call)
-        if (generation.step._tag === "Calling") generation.step.calls.push(call)
-        else generation.step = { _tag: "Calling", calls: [call] }
+        generation.calls.push(call)
+        if (generation.step._tag !== "Calling") generation.step = { _tag: "Calling", calls: new Map() }
+        generation.step.calls.set(call.id, call)
         return
       }
       case "tools.admitted":
@@ -418,7 +411,7 @@ export class Projection {
       initialInputIds: [event.initial_input_id, ...event.input_ids.slice(1)],
       startedAt: event.time,
       inputIds: [],
-      calls: new Map(),
+      calls: [],
       uncompleted: new Set(),
       request: 0,
       inputTokens: 0,
@@ -454,10 +447,17 @@ export class Projection {
   }
 
   #call(generation: Ids.GenerationId, id: Ids.ToolCallId, status: ToolCallStatus, result?: Schema.Json): void {
-    const found = this.#generation(generation).calls.get(id)
+    // Nothing becomes of a call once its step is over (L-T8).
+    const { step } = this.#generation(generation)
+    const found = step._tag === "Calling" ? step.calls.get(id) : undefined
     if (found === undefined) return
     found.status = status
     found.result = result
+  }
+
+  /** The write of an input that had begun has ended. */
+  #ended(id: Ids.InputId): void {
+    if (this.begun.length > 0) this.begun = this.begun.filter((each) => each !== id)
   }
 
   #unqueue(id: Ids.InputId): void {

@@ -47,7 +47,7 @@ export const make = (
     deliveredInputIds: delivered,
     undeliveredInputIds: undelivered,
     unknownInputIds: unknown,
-    tools: Array.from(calls.values(), toReport),
+    tools: calls.map(toReport),
     requests: generation.request,
     usage: { inputTokens: generation.inputTokens, outputTokens: generation.outputTokens },
     ...(error === undefined ? undefined : { error })

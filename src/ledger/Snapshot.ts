@@ -63,14 +63,14 @@ const SessionSnapshot = Schema.Struct({
       anchor: Schema.NullOr(Ids.GenerationId),
       delivery: Delivery,
       acceptedAt: Schema.Finite,
-      status: InputStatus
+      status: InputStatus,
+      promoted: Schema.NullOr(Ids.InputId)
     })
   ),
   generations: Schema.Array(GenerationSnapshot),
   turns: Schema.Array(Ids.InputId),
   queue: Schema.Array(Ids.InputId),
   begun: Schema.Array(Ids.InputId),
-  promotions: Schema.Array(Schema.Tuple([Ids.InputId, Ids.InputId])),
   pauses: Schema.Array(
     Schema.Struct({
       requested: Schema.Int,
@@ -102,7 +102,8 @@ export const take = (projection: Projection): typeof SessionSnapshot.Encoded => 
     anchor: each.anchor,
     delivery: each.delivery,
     acceptedAt: each.acceptedAt,
-    status: each.status
+    status: each.status,
+    promoted: each.promoted ?? null
   })),
   generations: Array.from(projection.generations.values(), (each) => ({
     id: each.id,
@@ -121,7 +122,7 @@ export const take = (projection: Projection): typeof SessionSnapshot.Encoded => 
       each.step._tag === "Calling"
         ? {
             _tag: "Calling" as const,
-            calls: each.step.calls.map(({ id, name, params, providerId, result, status }) => ({
+            calls: Array.from(each.step.calls.values(), ({ id, name, params, providerId, result, status }) => ({
               id,
               providerId,
               name,
@@ -137,8 +138,7 @@ export const take = (projection: Projection): typeof SessionSnapshot.Encoded => 
   })),
   turns: projection.turns,
   queue: projection.queue,
-  begun: [...projection.begun],
-  promotions: [...projection.promotions],
+  begun: projection.begun,
   pauses: projection.pauses.map((each) => ({
     requested: each.requested,
     until: each.until,
@@ -162,8 +162,13 @@ export const restore = (snapshot: unknown, instructions: ReadonlyArray<Prompt.Me
   Effect.map(decode(snapshot), (found) => {
     const projection = new Projection(instructions)
     projection.sequence = found.sequence
-    for (const { digest, id, input, ...each } of found.inputs) {
-      projection.inputs.set(id, { ...each, input: input ?? undefined, digest: digest ?? undefined })
+    for (const { digest, id, input, promoted, ...each } of found.inputs) {
+      projection.inputs.set(id, {
+        ...each,
+        input: input ?? undefined,
+        digest: digest ?? undefined,
+        ...(promoted === null ? undefined : { promoted })
+      })
     }
     for (const each of found.generations) {
       const open = each.step._tag === "Calling" ? each.step.calls : []
@@ -172,8 +177,11 @@ export const restore = (snapshot: unknown, instructions: ReadonlyArray<Prompt.Me
         ...each,
         inputIds: [...each.inputIds],
         uncompleted: new Set(each.uncompleted),
-        calls: new Map(calls.map((call) => [call.id, call])),
-        step: each.step._tag === "Calling" ? { _tag: "Calling", calls } : each.step,
+        calls,
+        step:
+          each.step._tag === "Calling"
+            ? { _tag: "Calling", calls: new Map(calls.map((call) => [call.id, call])) }
+            : each.step,
         ending: each.ending ?? undefined,
         cold: true,
         ended: each.ended === null ? undefined : { ...each.ended, error: each.ended.error ?? undefined }
@@ -181,8 +189,7 @@ export const restore = (snapshot: unknown, instructions: ReadonlyArray<Prompt.Me
     }
     projection.turns.push(...found.turns)
     projection.queue.push(...found.queue)
-    for (const id of found.begun) projection.begun.add(id)
-    for (const [id, promoted] of found.promotions) projection.promotions.set(id, promoted)
+    projection.begun = found.begun
     for (const each of found.pauses) {
       projection.pauses.push({ ...each, scope: each.scope ?? undefined, signals: new Set(each.signals) })
     }

@@ -247,7 +247,6 @@ const start = Effect.fnUntraced(function* (
   )
   const clock = yield* Clock.Clock
   const journal = new Journal({ sessionId: id, clock, dispatcher, services, projection, stored })
-  const saving = new Set<number>()
   const scope = yield* Scope.make()
   const core: Core = yield* Scope.provide(
     Core.make({
@@ -267,7 +266,7 @@ const start = Effect.fnUntraced(function* (
         limits: yield* Limits,
         grace: yield* GraceTime,
         debt: { results: undefined, notice: undefined },
-        rested: () => settleRested(core, saving)
+        rested: () => settleRested(core)
       },
       dispatcher,
       nonce: yield* nonce

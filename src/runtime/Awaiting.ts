@@ -10,12 +10,16 @@ import type { GenerationReport } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 
-type Report = Deferred.Deferred<GenerationReport, SessionError>
+interface Waiting {
+  readonly id: Ids.GenerationId
+  readonly report: Deferred.Deferred<GenerationReport, SessionError>
+}
 
 /** @category models @since 0.1.0 */
 export class Awaiting {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
-  readonly #waiting = new Map<Ids.GenerationId, Report>()
+  /** Seldom more than one. */
+  #waiting: ReadonlyArray<Waiting> = []
 
   constructor(dispatcher: Scheduler.SchedulerDispatcher) {
     this.#dispatcher = dispatcher
@@ -23,21 +27,23 @@ export class Awaiting {
 
   /** Waits for a generation's report. */
   report(id: Ids.GenerationId): Effect.Effect<GenerationReport, SessionError> {
-    const waiting = this.#waiting.get(id) ?? Deferred.makeUnsafe<GenerationReport, SessionError>()
-    this.#waiting.set(id, waiting)
-    return Deferred.await(waiting)
+    const found = this.#waiting.find((each) => each.id === id)
+    if (found !== undefined) return Deferred.await(found.report)
+    const report = Deferred.makeUnsafe<GenerationReport, SessionError>()
+    this.#waiting = [...this.#waiting, { id, report }]
+    return Deferred.await(report)
   }
 
   /** Answers whoever waits for this generation. */
   settle(id: Ids.GenerationId, report: Effect.Effect<GenerationReport, SessionError>): void {
-    const waiting = this.#waiting.get(id)
-    if (waiting === undefined) return
-    this.#waiting.delete(id)
-    this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(waiting, report), 0)
+    const found = this.#waiting.find((each) => each.id === id)
+    if (found === undefined) return
+    this.#waiting = this.#waiting.filter((each) => each !== found)
+    this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(found.report, report), 0)
   }
 
   /** Fails everybody who still waits. */
   fail(error: SessionError): void {
-    for (const id of Array.from(this.#waiting.keys())) this.settle(id, Effect.fail(error))
+    for (const { id } of this.#waiting) this.settle(id, Effect.fail(error))
   }
 }

@@ -226,16 +226,17 @@ export const resume = (core: Core, signal?: string): Effect.Effect<Receipt.Contr
  * @category operations
  * @since 0.1.0
  */
-export const settleRested = (core: Core, saving: Set<number>): void => {
+export const settleRested = (core: Core): void => {
+  const { saving } = core.pausing
   const { checkpointer, grace, journal, services } = core.engine
   if (core.projection.pauses.length === 0) return
   const run = core.live
   const busy = run !== undefined && run.phase._tag !== "Paused"
-  const ready = Gate.ready(core.projection, run?.running.values() ?? [], busy).filter(
-    (each) => !saving.has(each.requested) && !core.pausing.isEnding(each)
+  const ready = Gate.ready(core.projection, run?.running?.values() ?? [], busy).filter(
+    (each) => !saving.includes(each.requested) && !core.pausing.isEnding(each)
   )
   if (ready.length === 0) return
-  for (const each of ready) saving.add(each.requested)
+  for (const each of ready) saving.push(each.requested)
   const saved: ReadonlyArray<Entry> =
     run === undefined ? [] : [{ type: "checkpoint.saved", generation_id: run.id, request: run.state.request }]
   const save =
@@ -269,7 +270,7 @@ export const settleRested = (core: Core, saving: Set<number>): void => {
   })
   // Until it is written: whoever rests meanwhile must not save and say it again.
   const over = Effect.sync(() => {
-    for (const each of ready) saving.delete(each.requested)
+    for (const each of ready) saving.splice(saving.indexOf(each.requested), 1)
   })
   const once = Effect.ensuring(take, over)
   Effect.runForkWith(services)(Effect.forkIn(once, core.scope, { startImmediately: true }))
@@ -286,23 +287,24 @@ const beforeRetry = Duration.seconds(1)
 export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effect.Effect<Receipt.ControlReceipt> =>
   control(core, () => {
     const run = core.live
-    const name = run?.state.calls.get(id)?.name
+    const name = run?.state.calls.find((call) => call.id === id)?.name
     // A correction that affects the call has withdrawn it, though its batch has not said so yet (L-T13).
     const withdrawn = run !== undefined && name !== undefined && Admission.affecting(run.admission, name).length > 0
-    if (run?.asking.has(id) === true && closing(run) === undefined && !withdrawn) {
-      if (run.asking.get(id) !== undefined || run.deciding.has(id)) return refused("already-decided")
+    if (run?.asking?.has(id) === true && closing(run) === undefined && !withdrawn) {
+      if (run.asking.get(id) !== undefined || run.deciding?.has(id) === true) return refused("already-decided")
+      run.deciding ??= new Set()
       run.deciding.add(id)
       let answer: Receipt.ControlReceipt = accepted
       const applied = () => {
-        run.deciding.delete(id)
+        run.deciding?.delete(id)
         // Looked at again: a correction or an end may have been ahead of it in the lane.
-        const waits = run.asking.has(id) && closing(run) === undefined
+        const waits = run.asking?.has(id) === true && closing(run) === undefined
         if (waits && (name === undefined || Admission.affecting(run.admission, name).length === 0)) {
-          run.asking.set(id, told)
+          run.asking?.set(id, told)
         } else answer = refused("already-decided")
         Admission.ring(run.admission)
       }
-      const failed = () => void run.deciding.delete(id)
+      const failed = () => void run.deciding?.delete(id)
       // Only an allowing answer allows, whatever a host without types gives.
       const told: Decision =
         decision._tag === "Allow" ? { _tag: "Allow" } : { _tag: "Deny", reason: reasonOf(decision) }
@@ -310,7 +312,7 @@ export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effe
       return answered(core.engine.journal.commit([entry], { refusable: true, applied, failed }), () => answer)
     }
     for (const { calls } of core.projection.generations.values()) {
-      if (calls.has(id)) return refused("already-decided")
+      if (calls.some((call) => call.id === id)) return refused("already-decided")
     }
     return refused("unknown-id")
   })

@@ -47,7 +47,7 @@ export class Core {
   #coordinator: Coordinator.Coordinator | undefined
   #run: Run | undefined
   #taken: Run | undefined
-  readonly #timers = new Set<Fiber.Fiber<unknown>>()
+  #timers: Set<Fiber.Fiber<unknown>> | undefined
   #wakesAt = Number.POSITIVE_INFINITY
   #closed = false
   #over = false
@@ -270,7 +270,7 @@ export class Core {
       Effect.andThen(
         Effect.sync(() => {
           this.#over = true
-          for (const timer of this.#timers) timer.interruptUnsafe()
+          for (const timer of this.#timers ?? []) timer.interruptUnsafe()
           this.engine.journal.end("closed")
           this.#awaiting.fail(this.#error())
         })
@@ -336,8 +336,9 @@ export class Core {
   /** Does something at an instant (milliseconds since the Unix epoch), for as long as the session lives. */
   later(instant: number, act: Effect.Effect<void>): Fiber.Fiber<unknown> {
     const timer = Effect.runForkWith(this.engine.services)(Effect.andThen(sleepUntil(instant), act))
-    this.#timers.add(timer)
-    timer.addObserver(() => this.#timers.delete(timer))
+    const timers = (this.#timers ??= new Set())
+    timers.add(timer)
+    timer.addObserver(() => timers.delete(timer))
     return timer
   }
 

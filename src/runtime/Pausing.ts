@@ -28,7 +28,9 @@ export interface Paused {
 export class Pausing {
   readonly #core: Paused
   /** Pauses whose end is handed to the journal and not yet written. */
-  readonly #ending = new Set<PauseState>()
+  readonly #ending: Array<PauseState> = []
+  /** Pauses, by the sequence that names them, whose checkpoint is being saved: whoever rests meanwhile must not save it again. */
+  readonly saving: Array<number> = []
   #alarm: { readonly instant: number; readonly fiber: Fiber.Fiber<unknown> } | undefined
 
   constructor(core: Paused) {
@@ -37,7 +39,7 @@ export class Pausing {
 
   /** Whether the pause's end is handed to the journal. */
   isEnding(pause: PauseState): boolean {
-    return this.#ending.has(pause)
+    return this.#ending.includes(pause)
   }
 
   /** Ends the pauses whose conditions hold, and lets what they held back go on. Answers whether there was one. */
@@ -46,11 +48,11 @@ export class Pausing {
     const { projection } = engine.journal
     if (projection.pauses.length === 0) return false
     this.#setAlarm()
-    const ending = Gate.ending(projection, engine.journal.now).filter((each) => !this.#ending.has(each))
+    const ending = Gate.ending(projection, engine.journal.now).filter((each) => !this.isEnding(each))
     if (ending.length === 0) return false
-    for (const each of ending) this.#ending.add(each)
+    this.#ending.push(...ending)
     const over = () => {
-      for (const each of ending) this.#ending.delete(each)
+      for (const each of ending) this.#ending.splice(this.#ending.indexOf(each), 1)
     }
     const applied = () => {
       over()

@@ -19,25 +19,26 @@ export type Kind = "joining" | "queued" | "starting"
 /** @category models @since 0.1.0 */
 export class Reservations {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
-  readonly #inputs = new Map<Ids.InputId, { readonly kind: Kind; readonly written: Deferred.Deferred<void> }>()
-  readonly #claimed = new Map<Ids.InputId, Deferred.Deferred<void>>()
+  readonly #inputs: Map<Ids.InputId, { readonly kind: Kind; readonly written: Deferred.Deferred<void> }> | undefined
+  readonly #claimed: Map<Ids.InputId, Deferred.Deferred<void>> | undefined
   #starting = 0
 
-  readonly #written: boolean
   readonly #released: () => void
 
   /** `written` says whether anything is ever between being handed in and being folded: with a store it is. */
   constructor(dispatcher: Scheduler.SchedulerDispatcher, written: boolean, released: () => void) {
     this.#dispatcher = dispatcher
-    this.#written = written
+    this.#inputs = written ? new Map() : undefined
+    this.#claimed = written ? new Map() : undefined
     this.#released = released
   }
 
   get identities(): number {
-    return this.#inputs.size
+    return this.#inputs?.size ?? 0
   }
 
   get queued(): number {
+    if (this.#inputs === undefined) return 0
     let count = 0
     for (const { kind } of this.#inputs.values()) if (kind === "queued") count++
     return count
@@ -49,18 +50,19 @@ export class Reservations {
 
   /** Waits until the admission of this id is decided, if one is under way. */
   settled(id: Ids.InputId | undefined): Effect.Effect<void> | undefined {
-    const found = id === undefined ? undefined : this.#inputs.get(id)
+    const found = id === undefined ? undefined : this.#inputs?.get(id)
     return found && Deferred.await(found.written)
   }
 
   /** Reserves an admission; the function returned takes the reservation back. */
   reserve(id: Ids.InputId, kind: Kind): () => void {
-    if (!this.#written) return nothing
+    const inputs = this.#inputs
+    if (inputs === undefined) return nothing
     const written = Deferred.makeUnsafe<void>()
-    this.#inputs.set(id, { kind, written })
+    inputs.set(id, { kind, written })
     const started = kind === "starting" ? this.start([]) : undefined
     return () => {
-      this.#inputs.delete(id)
+      inputs.delete(id)
       started?.()
       this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(written, Effect.void), 0)
     }
@@ -78,23 +80,24 @@ export class Reservations {
 
   /** The fate of these waiting inputs is in the lane: nobody else may decide it. */
   claim(ids: ReadonlyArray<Ids.InputId>): () => void {
-    if (!this.#written || ids.length === 0) return nothing
+    const claimed = this.#claimed
+    if (claimed === undefined || ids.length === 0) return nothing
     const decided = Deferred.makeUnsafe<void>()
-    for (const id of ids) this.#claimed.set(id, decided)
+    for (const id of ids) claimed.set(id, decided)
     return () => {
-      for (const id of ids) this.#claimed.delete(id)
+      for (const id of ids) claimed.delete(id)
       this.#released()
       this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(decided, Effect.void), 0)
     }
   }
 
   isClaimed(id: Ids.InputId): boolean {
-    return this.#claimed.has(id)
+    return this.#claimed?.has(id) === true
   }
 
   /** Waits until the fate of a waiting input is decided, if it is in the lane. */
   decided(id: Ids.InputId): Effect.Effect<void> | undefined {
-    const found = this.#claimed.get(id)
+    const found = this.#claimed?.get(id)
     return found && Deferred.await(found)
   }
 }

@@ -209,8 +209,7 @@ export const promotion = (
   const found = view.projection.inputs.get(id)
   if (found === undefined) return refuse(String(id), generationId, "unknown-id")
   if (found.status._tag === "Held" && found.status.reason === "promoted") {
-    const promoted = view.projection.promotions.get(id)
-    const receipt = promoted === undefined ? undefined : view.projection.receipt(promoted)
+    const receipt = found.promoted === undefined ? undefined : view.projection.receipt(found.promoted)
     if (receipt !== undefined && receipt.generationId === generationId) return { _tag: "Known", receipt }
   }
   if (found.status._tag !== "Queued" || found.input?.intent !== "follow-up") {

@@ -256,7 +256,7 @@ describe("Projection: calls", () => {
 
   it("L-T1 a call's status follows its events", () => {
     const { apply, projection } = fold(...begun, asked)
-    const status = () => projection.generations.get(gen)?.calls.get(callId)?.status
+    const status = () => projection.generations.get(gen)?.calls.find(({ id }) => id === callId)?.status
     assert.deepStrictEqual(status(), { _tag: "Requested" })
     for (const [event, expected] of chain) {
       apply([event])
