@@ -6,13 +6,15 @@
  */
 import * as Input from "../domain/Input.ts"
 
-const mix = (length: number, unit: (index: number) => number, seed: number): string => {
+const ofTexts = (texts: ReadonlyArray<string>, seed: number): string => {
   let high = 0xdeadbeef ^ seed
   let low = 0x41c6ce57 ^ seed
-  for (let index = 0; index < length; index++) {
-    const each = unit(index)
-    high = Math.imul(high ^ each, 2654435761)
-    low = Math.imul(low ^ each, 1597334677)
+  for (const text of texts) {
+    for (let index = 0; index < text.length; index++) {
+      const unit = text.charCodeAt(index)
+      high = Math.imul(high ^ unit, 2654435761)
+      low = Math.imul(low ^ unit, 1597334677)
+    }
   }
   high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
   low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
@@ -29,20 +31,13 @@ const lettersOf = (word: number): string =>
   letters.charAt((word >>> 8) & 63) +
   letters.charAt((word >>> 2) & 63)
 
-const ofText = (text: string, seed: number): string => mix(text.length, (index) => text.charCodeAt(index), seed)
-
-const ofBytes = (bytes: Uint8Array): string => {
-  const unit = (index: number) => bytes[index] ?? 0
-  return `${mix(bytes.length, unit, 0)}.${mix(bytes.length, unit, 1)}`
-}
-
 /**
- * 60 bits of digest, as text.
+ * 60 bits of digest of texts, as if they were one, as text.
  *
  * @category digests
  * @since 0.1.0
  */
-export const short = (text: string): string => ofText(text, 0)
+export const short = (...texts: ReadonlyArray<string>): string => ofTexts(texts, 0)
 
 /**
  * 120 bits of digest, as text.
@@ -50,7 +45,10 @@ export const short = (text: string): string => ofText(text, 0)
  * @category digests
  * @since 0.1.0
  */
-export const long = (text: string): string => `${ofText(text, 0)}.${ofText(text, 1)}`
+export const long = (text: string): string => `${ofTexts([text], 0)}.${ofTexts([text], 1)}`
+
+/** Every byte is a character of its own in this encoding. */
+const ofBytes = (bytes: Uint8Array): string => long(new TextDecoder("windows-1252").decode(bytes))
 
 /**
  * The digest of everything in which two inputs of one id must agree to be the same input (L-I2).
