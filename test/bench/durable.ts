@@ -3,28 +3,16 @@
  * Both sides of a figure alternate, so that a busy machine slows both. `node test/bench/durable.ts receipt` runs only that figure.
  */
 import { Clock, Console, Context, Effect, Exit, Layer, Scope } from "effect"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { performance } from "node:perf_hooks"
-import { DatabaseSync } from "node:sqlite"
-import {
-  Agent,
-  AgentRuntime,
-  Ids,
-  Input,
-  Limits,
-  type Session,
-  SessionStore,
-  SqlSessionStore
-} from "../../src/index.ts"
+import { Agent, AgentRuntime, Ids, Input, Limits, type Session, SessionStore } from "../../src/index.ts"
 import * as Codec from "../../src/ledger/Codec.ts"
 import * as Digest from "../../src/ledger/Digest.ts"
 import type * as Entry from "../../src/ledger/Entry.ts"
 import { Journal } from "../../src/ledger/Journal.ts"
 import { Projection } from "../../src/ledger/Projection.ts"
-import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
+import { byHand, folder, micros, stored, timed } from "./byHand.ts"
 import { cpu, generation, median, services, toolkit } from "./fixture.ts"
 
 interface Figure {
@@ -35,17 +23,6 @@ interface Figure {
   readonly goal: string
   readonly met: boolean
 }
-
-const micros = (millis: number): string => `${(millis * 1000).toFixed(0)} µs`
-
-/** A folder on the disk that temporary files are on. */
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "midcourse-durable-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
-
-const stored = (filename: string, synchronous: "FULL" | "NORMAL") =>
-  SqlSessionStore.layer.pipe(Layer.provide(SqliteClient.layer({ filename, synchronous })))
 
 const roomy = Layer.mergeAll(Limits.layer({ identities: 1_000_000, pendingSteering: 1_000_000 }))
 
@@ -97,45 +74,6 @@ const watched = (store: SessionStore.SessionStore["Service"]) => {
   return { service, seen }
 }
 
-/**
- * One commit by hand, for so many sessions in one transaction, in a database of its own with the same tables: the same rows, and
- * where each journal then ends.
- */
-const raw = (filename: string, sessions: number, rows: ReadonlyArray<SessionStore.StoredEntry>) => {
-  const database = new DatabaseSync(filename)
-  database.exec("PRAGMA synchronous = FULL")
-  const begin = database.prepare("BEGIN IMMEDIATE")
-  const commit = database.prepare("COMMIT")
-  const insert = database.prepare(
-    `INSERT INTO midcourse_entries (session, position, sequence, kind, input_id, checksum, body)
-    VALUES (?, ?, ?, ?, ?, ?, ?)`
-  )
-  const move = database.prepare("UPDATE midcourse_sessions SET position = ?, sequence = ? WHERE number = ?")
-  const make = database.prepare(
-    "INSERT INTO midcourse_sessions (id, agent, epoch, position, sequence, format) VALUES (?, 'bench', 1, 0, 0, 1)"
-  )
-  for (let session = 1; session <= sessions; session++) make.run(`ses_${session}`)
-  let position = 0
-  return (): void => {
-    begin.run()
-    for (let session = 1; session <= sessions; session++) {
-      move.run(position + rows.length, position + rows.length, session)
-      rows.forEach(({ body, checksum, inputId, kind, sequence }, index) => {
-        const id = inputId === null ? null : `${inputId}${position}`
-        insert.run(session, position + index, sequence === null ? null : position + index, kind, id, checksum, body)
-      })
-    }
-    position += rows.length
-    commit.run()
-  }
-}
-
-const timed = (run: () => void): number => {
-  const before = performance.now()
-  run()
-  return performance.now() - before
-}
-
 const elapsed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const before = performance.now()
@@ -155,7 +93,7 @@ const ground = (sessions: number) =>
     if (first === undefined) return yield* Effect.die("no session")
     yield* steers(first)
     if (seen.receipt === undefined) return yield* Effect.die("nothing was written")
-    return { live, first, write: raw(join(path, "raw.db"), sessions, seen.receipt.entries) }
+    return { live, first, write: byHand(join(path, "raw.db"), "FULL", sessions, seen.receipt.entries).write }
   })
 
 const receipt = Effect.gen(function* () {

@@ -1,0 +1,68 @@
+/** A journal in a file, and the same rows written into the same tables by prepared statements: what durability costs is beside it. */
+import { Effect, Layer } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { performance } from "node:perf_hooks"
+import { DatabaseSync } from "node:sqlite"
+import type { StoredEntry } from "../../src/ledger/SessionStore.ts"
+import * as SqliteClient from "../../src/store/SqliteClient.ts"
+import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
+
+export type Synchronous = "FULL" | "NORMAL"
+
+export const micros = (millis: number): string => `${(millis * 1000).toFixed(0)} µs`
+
+/** A folder on the disk that temporary files are on. */
+export const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "midcourse-durable-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+export const stored = (filename: string, synchronous: Synchronous) =>
+  SqlSessionStore.layer.pipe(Layer.provide(SqliteClient.layer({ filename, synchronous })))
+
+/**
+ * One commit by hand, for so many sessions in one transaction, in a database of its own whose tables the store made: the rows, and
+ * where each journal then ends.
+ */
+export const byHand = (
+  filename: string,
+  synchronous: Synchronous,
+  sessions: number,
+  rows: ReadonlyArray<StoredEntry>
+) => {
+  const database = new DatabaseSync(filename)
+  database.exec(`PRAGMA synchronous = ${synchronous}`)
+  const begin = database.prepare("BEGIN IMMEDIATE")
+  const commit = database.prepare("COMMIT")
+  const insert = database.prepare(
+    `INSERT INTO midcourse_entries (session, position, sequence, kind, input_id, checksum, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`
+  )
+  const move = database.prepare("UPDATE midcourse_sessions SET position = ?, sequence = ? WHERE number = ?")
+  const make = database.prepare(
+    "INSERT INTO midcourse_sessions (id, agent, epoch, position, sequence, format) VALUES (?, 'bench', 1, 0, 0, 1)"
+  )
+  for (let session = 1; session <= sessions; session++) make.run(`ses_${session}`)
+  let position = 0
+  const write = (): void => {
+    begin.run()
+    for (let session = 1; session <= sessions; session++) {
+      move.run(position + rows.length, position + rows.length, session)
+      rows.forEach(({ body, checksum, inputId, kind, sequence }, index) => {
+        const id = inputId === null ? null : `${inputId}${position}`
+        insert.run(session, position + index, sequence === null ? null : position + index, kind, id, checksum, body)
+      })
+    }
+    position += rows.length
+    commit.run()
+  }
+  return { write, close: () => database.close() }
+}
+
+export const timed = (run: () => void): number => {
+  const before = performance.now()
+  run()
+  return performance.now() - before
+}
