@@ -4,12 +4,12 @@
  *
  * @since 0.1.0
  */
-import { Cause, Context, Effect, Exit, Result, Schema } from "effect"
-import { AiError, Tool } from "effect/ai"
-import type { Prompt, Toolkit } from "effect/ai"
-import type { Tools } from "../domain/Agent.ts"
+import { Cause, Context, Effect, Exit, Result, type Schema } from "effect"
+import { AiError, type Tool } from "effect/ai"
+import type { Prompt } from "effect/ai"
 import { isJson } from "../domain/Json.ts"
 import { isDone } from "./Immediate.ts"
+import type { Coder, Resolved } from "./Toolkits.ts"
 
 /**
  * A launched call's end, as the context and the report will say it.
@@ -27,41 +27,42 @@ export type Outcome =
   | { readonly _tag: "Failed"; readonly error: string }
   | { readonly _tag: "Interrupted" }
 
-type Coder = (u: unknown) => Effect.Effect<unknown, Schema.SchemaError>
-
-interface Codec {
-  readonly handler: Tool.Handler<string>
-  readonly context: Context.Context<never>
-  readonly decode: Coder
-  readonly encodeSuccess: Coder
-  readonly encodeFailure: Coder
-}
-
 /** @category models @since 0.1.0 */
 export class ToolRunner {
-  readonly #tools: Tools
+  readonly #resolved: Resolved
   readonly #services: Context.Context<never>
-  readonly #codecs = new Map<string, Codec>()
+  #contexts: Map<string, Context.Context<never>> | undefined
 
-  constructor(toolkit: Toolkit.WithHandler<Tools>, services: Context.Context<never>) {
-    this.#tools = toolkit.tools
+  constructor(resolved: Resolved, services: Context.Context<never>) {
+    this.#resolved = resolved
     this.#services = services
   }
 
   /** The tool a call names, if this agent has it. */
   find(name: string): Tool.Any | undefined {
-    return Object.hasOwn(this.#tools, name) ? this.#tools[name] : undefined
+    const { tools } = this.#resolved.toolkit
+    return Object.hasOwn(tools, name) ? tools[name] : undefined
   }
 
   /** Why a call's parameters are invalid for its tool, or what the handler is to be given; an `Exit` if no schema waits. */
   decode(tool: Tool.Any, params: unknown): Effect.Effect<Result.Result<unknown, string>> {
-    const decoded = attempt(() => this.#codec(tool).decode(params))
+    const decoded = attempt(() => {
+      // Looked for here: what has no handler is answered, like what is called wrongly, before anything is launched.
+      this.#handler(tool)
+      return this.#coded(tool, this.#resolved.coders(tool).decode, params)
+    })
     return isDone(decoded) ? Exit.succeed(checked(decoded)) : Effect.map(Effect.exit(decoded), checked)
   }
 
   /** What a handler runs with: what its own layer was given, under what `open` was given. */
   contextOf(tool: Tool.Any): Context.Context<never> {
-    return this.#codec(tool).context
+    const known = this.#contexts?.get(tool.name)
+    if (known !== undefined) return known
+    const own = this.#handler(tool).context
+    const context = covers(this.#services, own) ? this.#services : Context.merge(own, this.#services)
+    this.#contexts ??= new Map()
+    this.#contexts.set(tool.name, context)
+    return context
   }
 
   /** Runs the handler to its end. A failure, a defect and a forbidden result are outcomes, not errors (L-T6). */
@@ -71,19 +72,20 @@ export class ToolRunner {
     providerId: string,
     progress: (result: Schema.Json) => void
   ): Effect.Effect<Outcome> {
-    const codec = this.#codec(tool)
+    const { encodeSuccess } = this.#resolved.coders(tool)
+    const { handler } = this.#handler(tool)
     const preliminary = (result: unknown) =>
-      Effect.map(Effect.exit(codec.encodeSuccess(result)), (exit) => {
+      Effect.map(Effect.exit(this.#coded(tool, encodeSuccess, result)), (exit) => {
         if (Exit.isSuccess(exit)) progress(toJson(exit.value))
       })
     // The handler's type says that it needs nothing: what it needs is in `contextOf`.
     const handled: Effect.Effect<unknown, unknown> = Effect.suspend(() =>
-      codec.handler.handler(params, { toolCallId: providerId, preliminary })
+      handler(params, { toolCallId: providerId, preliminary })
     )
     return Effect.catchCause(
       Effect.matchCauseEffect(handled, {
-        onSuccess: (value) => this.#success(tool, codec, value),
-        onFailure: (cause) => this.#failure(tool, codec, cause)
+        onSuccess: (value) => this.#success(tool, value),
+        onFailure: (cause) => this.#failure(tool, cause)
       }),
       (cause) => Effect.succeed(outcomeOf(cause))
     )
@@ -104,7 +106,7 @@ export class ToolRunner {
     })
   }
 
-  #success(tool: Tool.Any, codec: Codec, value: unknown): Effect.Effect<Outcome> {
+  #success(tool: Tool.Any, value: unknown): Effect.Effect<Outcome> {
     const outcome = (exit: Exit.Exit<unknown, Schema.SchemaError>): Outcome => {
       if (Exit.isFailure(exit)) {
         return { _tag: "Failed", error: `${tool.name} returned what its schema forbids: ${describe(exit.cause)}` }
@@ -118,11 +120,11 @@ export class ToolRunner {
         return output
       }
     }
-    const encoded = codec.encodeSuccess(value)
+    const encoded = this.#coded(tool, this.#resolved.coders(tool).encodeSuccess, value)
     return isDone(encoded) ? Exit.succeed(outcome(encoded)) : Effect.map(Effect.exit(encoded), outcome)
   }
 
-  #failure(tool: Tool.Any, codec: Codec, cause: Cause.Cause<unknown>): Effect.Effect<Outcome> {
+  #failure(tool: Tool.Any, cause: Cause.Cause<unknown>): Effect.Effect<Outcome> {
     const failed = outcomeOf(cause)
     if (failed._tag === "Interrupted") return Effect.succeed(failed)
     const failure = Cause.findError(cause)
@@ -130,39 +132,28 @@ export class ToolRunner {
     const error = AiError.isAiErrorReason(failure.success)
       ? AiError.make({ module: "Midcourse", method: tool.name, reason: failure.success })
       : failure.success
-    return Effect.map(Effect.exit(codec.encodeFailure(error)), (exit) =>
+    const encoded = this.#coded(tool, this.#resolved.coders(tool).encodeFailure, error)
+    return Effect.map(Effect.exit(encoded), (exit) =>
       Exit.isSuccess(exit) ? { _tag: "Completed", isFailure: true, result: toJson(exit.value) } : failed
     )
   }
 
-  #codec(tool: Tool.Any): Codec {
-    const known = this.#codecs.get(tool.name)
-    if (known !== undefined) return known
+  #handler(tool: Tool.Any): Tool.Handler<string> {
     const handler = this.#services.mapUnsafe.get(tool.id)
     if (!isHandler(handler)) throw new Error(`tool ${tool.name} has no handler in the layer that open was given`)
-    const context = Context.merge(handler.context, this.#services)
-    const coded =
-      (coder: (u: unknown) => Effect.Effect<unknown, Schema.SchemaError, unknown>): Coder =>
-      (u) => {
-        const done = coder(u)
-        // Most schemas need nothing and are done at once; the others find what they need in what `open` was given.
-        return Exit.isExit(done)
-          ? (done as Exit.Exit<unknown, Schema.SchemaError>)
-          : Effect.provideContext(done, context as Context.Context<unknown>)
-      }
-    const parameters: unknown = tool.parametersSchema
-    const codec: Codec = {
-      handler,
-      context,
-      decode: Schema.isSchema(parameters)
-        ? coded(Schema.decodeUnknownEffect(parameters as Schema.Top))
-        : (u) => Effect.succeed(u),
-      encodeSuccess: coded(Schema.encodeUnknownEffect(tool.successSchema as Schema.Top)),
-      encodeFailure: coded(Schema.encodeUnknownEffect(Tool.failureResultSchema(tool) as Schema.Top))
-    }
-    this.#codecs.set(tool.name, codec)
-    return codec
+    return handler
   }
+
+  /** Most schemas need nothing and are done at once; the others find what they need in what `open` was given. */
+  #coded(tool: Tool.Any, coder: Coder, u: unknown): Effect.Effect<unknown, Schema.SchemaError> {
+    const coded = coder(u)
+    return isDone(coded) ? coded : Effect.provideContext(coded, this.contextOf(tool) as Context.Context<unknown>)
+  }
+}
+
+const covers = (services: Context.Context<never>, own: Context.Context<never>): boolean => {
+  for (const key of own.mapUnsafe.keys()) if (!services.mapUnsafe.has(key)) return false
+  return true
 }
 
 /** Whether the tool has to be asked at all. */

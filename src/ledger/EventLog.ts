@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Cause, type Clock, Effect, Stream } from "effect"
+import { Cause, Channel, type Clock, Effect, Scope, Stream } from "effect"
 import type { Scheduler } from "effect"
 import type * as Event from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
@@ -25,6 +25,9 @@ interface Reader {
 }
 
 type Chunk = readonly [Event.SessionEvent, ...Array<Event.SessionEvent>]
+
+const isFilled = (events: ReadonlyArray<Event.SessionEvent>): events is Chunk => events.length > 0
+
 type Pull = Effect.Effect<Chunk, SessionError | Cause.Done>
 
 /** Reads events from before this log began, from wherever they are kept. */
@@ -108,35 +111,46 @@ export class EventLog {
 
   /** Every later event once, in order, then the live ones (L-V2). A lost or slow reader changes nothing. */
   stream(after: number, past: Past): Stream.Stream<Event.SessionEvent, SessionError> {
-    return Stream.suspend(() => {
-      const reader: Reader = { live: this.#liveEnd }
-      let cursor = Number.isFinite(after) ? Math.max(0, Math.floor(after)) : 0
-      this.#readers.push(reader)
-      const leave = Effect.sync(() => {
-        this.#readers.splice(this.#readers.indexOf(reader), 1)
-        this.#trim()
-      })
-      const history: Pull = Effect.suspend(() =>
-        Effect.flatMap(past(cursor, this.#base, readChunk), (events): Pull => {
-          const [first, ...rest] = events
-          if (first?.sequence !== cursor + 1) {
-            return Effect.fail(this.#error({ _tag: "EventsPruned", first: first?.sequence ?? this.#base + 1 }))
-          }
-          cursor += events.length
-          return Effect.succeed([first, ...rest])
+    return Stream.fromChannel(
+      Channel.fromTransformBracket((_upstream, _scope, own) =>
+        Effect.suspend(() => {
+          const reader: Reader = { live: this.#liveEnd }
+          this.#readers.push(reader)
+          const leave = Effect.sync(() => {
+            this.#readers.splice(this.#readers.indexOf(reader), 1)
+            this.#trim()
+          })
+          const from = Number.isFinite(after) ? Math.max(0, Math.floor(after)) : 0
+          return Effect.as(Scope.addFinalizer(own, leave), this.#pull(reader, from, past))
         })
       )
-      const pull: Pull = Effect.suspend(() => {
-        if (cursor < this.#base) return history
-        const chunk = this.#read(reader, cursor)
-        cursor = Math.max(cursor, chunk.cursor)
-        const [first, ...rest] = chunk.events
-        if (first !== undefined) return Effect.succeed([first, ...rest])
-        if (this.#end === undefined) return Effect.flatMap(this.#wait(reader, cursor), () => pull)
-        return this.#end === "closed" ? Cause.done() : Effect.fail(this.#error(this.#end))
-      })
-      return Stream.ensuring(Stream.fromPull(Effect.succeed(pull)), leave)
+    )
+  }
+
+  #pull(reader: Reader, after: number, past: Past): Pull {
+    let cursor = after
+    const pull: Pull = Effect.suspend(() => {
+      if (cursor < this.#base) {
+        return Effect.map(this.#history(cursor, past), (events) => {
+          cursor += events.length
+          return events
+        })
+      }
+      const chunk = this.#read(reader, cursor)
+      cursor = Math.max(cursor, chunk.cursor)
+      if (isFilled(chunk.events)) return Effect.succeed(chunk.events)
+      if (this.#end === undefined) return Effect.flatMap(this.#wait(reader, cursor), () => pull)
+      return this.#end === "closed" ? Cause.done() : Effect.fail(this.#error(this.#end))
     })
+    return pull
+  }
+
+  #history(cursor: number, past: Past): Effect.Effect<Chunk, SessionError> {
+    return Effect.flatMap(past(cursor, this.#base, readChunk), (events) =>
+      isFilled(events) && events[0].sequence === cursor + 1
+        ? Effect.succeed(events)
+        : Effect.fail(this.#error({ _tag: "EventsPruned", first: events[0]?.sequence ?? this.#base + 1 }))
+    )
   }
 
   get #last(): number {

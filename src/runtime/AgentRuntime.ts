@@ -21,6 +21,7 @@ import { makeRun } from "../engine/Engine.ts"
 import * as Recovery from "../engine/Recovery.ts"
 import { ToolPolicy } from "../engine/ToolPolicy.ts"
 import { ToolReconciler } from "../engine/ToolReconciler.ts"
+import { Toolkits } from "../engine/Toolkits.ts"
 import { ToolRunner } from "../engine/ToolRunner.ts"
 import * as Codec from "../ledger/Codec.ts"
 import { Journal, toSessionReason } from "../ledger/Journal.ts"
@@ -84,13 +85,15 @@ interface Opened {
   readonly core: Core
   readonly session: Session.Session
   readonly scope: Scope.Closeable
-  readonly closed: Deferred.Deferred<void>
+  /** Made by the last holder, when it closes. */
+  closed: Deferred.Deferred<void> | undefined
   holders: number
 }
 
 /** The sessions of one runtime, over a store or over none. */
 const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service"] => {
   const sessions = new Map<Ids.SessionId, Opened | Deferred.Deferred<void>>()
+  const toolkits = new Toolkits()
   const open = (agent: Agent<Tools>, options: OpenOptions = {}) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
@@ -106,13 +109,13 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
           // Being opened by another, or closed by its last holder: the id is free, or shared, when that is done.
           if (!("core" in found)) yield* restore(Deferred.await(found))
           else if (found.holders > 0) return yield* share(id, found, agent, settings)
-          else yield* restore(Deferred.await(found.closed))
+          else if (found.closed !== undefined) yield* restore(Deferred.await(found.closed))
         }
         const opening = Deferred.makeUnsafe<void>()
         sessions.set(id, opening)
         // Whoever waits looks again when the opener holds it, or has failed to open it.
         return yield* Effect.onExit(
-          Effect.flatMap(start(id, agent, settings, store, restore), (opened) => {
+          Effect.flatMap(start(id, agent, settings, store, toolkits, restore), (opened) => {
             sessions.set(id, opened)
             return hold(id, opened)
           }),
@@ -138,12 +141,13 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
     opened.holders++
     const release = Effect.suspend(() => {
       if (--opened.holders > 0) return Effect.void
+      const closed = (opened.closed = Deferred.makeUnsafe())
       return opened.core.close(opened.options.onClose).pipe(
         Effect.andThen(Scope.close(opened.scope, Exit.void)),
         Effect.andThen(
           Effect.suspend(() => {
             sessions.delete(id)
-            return Deferred.succeed(opened.closed, undefined)
+            return Deferred.succeed(closed, undefined)
           })
         ),
         Effect.asVoid
@@ -235,10 +239,11 @@ const start = Effect.fnUntraced(function* (
   agent: Agent<Tools>,
   options: Opened["options"],
   store: SessionStore["Service"] | undefined,
+  toolkits: Toolkits,
   restore: Restore
 ) {
   const services = yield* Effect.context<LanguageModel.LanguageModel | Tool.HandlersFor<Tools>>()
-  const toolkit = yield* agent.toolkit
+  const resolved = yield* toolkits.resolve(agent.toolkit, services)
   const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
   // Interrupted here, a claim is without an owner, and the next one fences it.
   const { created, projection, stored } = yield* Effect.mapError(
@@ -253,8 +258,8 @@ const start = Effect.fnUntraced(function* (
       engine: {
         agent,
         model: Context.get(services, LanguageModel.LanguageModel),
-        toolkit,
-        tools: new ToolRunner(toolkit, services),
+        toolkit: resolved.toolkit,
+        tools: new ToolRunner(resolved, services),
         services,
         journal,
         context: yield* ContextStore,
@@ -282,7 +287,7 @@ const start = Effect.fnUntraced(function* (
     core,
     session: Session.make(core),
     scope,
-    closed: Deferred.makeUnsafe(),
+    closed: undefined,
     holders: 0
   }
   return opened
