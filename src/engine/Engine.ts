@@ -80,7 +80,7 @@ export interface Run {
 
 /** @category models @since 0.1.0 */
 export interface Staged extends Handed {
-  readonly entries: ReadonlyArray<Entry>
+  readonly entries: Array<Entry>
 }
 
 /**
@@ -93,7 +93,8 @@ export const commit = (engine: Engine, run: Run, entries: ReadonlyArray<Entry>):
   const { staged } = run
   if (staged === undefined) return engine.journal.commit(entries)
   run.staged = undefined
-  return engine.journal.commit([...staged.entries, ...entries], staged)
+  staged.entries.push(...entries)
+  return engine.journal.commit(staged.entries, staged)
 }
 
 /** @category constructors @since 0.1.0 */

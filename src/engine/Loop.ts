@@ -279,8 +279,8 @@ const complete = (
   if (refusal !== undefined) return unlaunched(engine, live, entries, gathered.message, calls, refusal, restore)
   if (engine.context !== undefined) return intoContext(engine, live, entries, gathered.message, calls, restore)
   live.phase = { _tag: "RunningTools", request: number }
-  const opening = [...entries, ...Transcript.recorded(live, listed(gathered.message))]
-  return Effect.asVoid(ToolBatch.run({ engine, live, request: number, calls, restore, opening }))
+  if (gathered.message !== undefined) entries.push(Transcript.recorded(live, gathered.message))
+  return Effect.asVoid(ToolBatch.run({ engine, live, request: number, calls, restore, opening: entries }))
 }
 
 /** A response with calls, where a host keeps the context: none is launched before that has the response. */

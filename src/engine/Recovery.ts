@@ -13,7 +13,7 @@ import { type CallState, type GenerationState, openCalls } from "../ledger/Proje
 import type { Closing } from "../boundary/Admission.ts"
 import * as Ending from "./Ending.ts"
 import type { Engine } from "./Engine.ts"
-import { established, keys } from "./ToolCalls.ts"
+import { about, established } from "./ToolCalls.ts"
 import { type NotStarted, notStartedBy } from "./ToolDecision.ts"
 import * as ToolResult from "./ToolResult.ts"
 import * as Transcript from "./Transcript.ts"
@@ -122,7 +122,7 @@ const interrupted = Effect.fnUntraced(function* (
   const { id, name, params, providerId } = call
   const asked = { id, providerId, name, params, request: state.request }
   const found = yield* established(engine, asked, engine.tools.find(name))
-  const entry: Entry = { type: "tool.interrupted", ...keys(state, state.request, call), cause, ...found }
+  const entry: Entry = { ...about("tool.interrupted", state, state.request, call), cause, ...found }
   return entry
 })
 
@@ -166,7 +166,7 @@ export const answer = Effect.fnUntraced(function* (
   const parts = calls.map((call) => {
     if (call.status._tag !== "Requested") return ToolResult.ofOpen(call)
     const { reason } = status
-    entries.push({ type: "tool.not_started", ...keys(state, state.request, call), reason, cause })
+    entries.push({ ...about("tool.not_started", state, state.request, call), reason, cause })
     return ToolResult.part(call, true, ToolResult.explain(status))
   })
   const message = Prompt.toolMessage({ content: parts })

@@ -145,7 +145,7 @@ export class Collector {
     // What has no JSON form could be sent to no provider again.
     const params = part.params === undefined ? {} : paramsJson(part.params)
     if (part.providerExecuted === true) {
-      if (!known) this.#parts.push({ ...part, params })
+      if (!known) this.#parts.push(params === part.params ? part : { ...part, params })
       return
     }
     const call: RequestedCall = { id, name, params }
@@ -154,7 +154,7 @@ export class Collector {
       return
     }
     this.#calls.push(call)
-    this.#parts.push({ ...part, params })
+    this.#parts.push(params === part.params ? part : { ...part, params })
   }
 
   /** What was gathered; `interrupted` marks the message of a response that was cut. */

@@ -28,7 +28,7 @@ import { closing, type Engine, isCutting, type Run, type Staged } from "./Engine
 import * as Ending from "./Ending.ts"
 import * as Gate from "./Gate.ts"
 import { decide, type NotStarted, type View } from "./ToolDecision.ts"
-import { type Call, established, type Established, keys, notStarted } from "./ToolCalls.ts"
+import { about, type Call, established, type Established, notStarted } from "./ToolCalls.ts"
 import * as ToolPolicy from "./ToolPolicy.ts"
 import * as ToolResult from "./ToolResult.ts"
 import { mayNeedApproval, type Outcome } from "./ToolRunner.ts"
@@ -47,7 +47,7 @@ export interface Batch {
   readonly request: number
   readonly calls: ReadonlyArray<Call>
   readonly restore: Supervised.Restore
-  readonly opening?: ReadonlyArray<Entry>
+  readonly opening?: Array<Entry>
   readonly refusal?: NotStarted | undefined
 }
 
@@ -96,7 +96,7 @@ class Answering implements View {
     this.calls = batch.calls
     this.concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
     this.onCorrection = agent.onCorrection
-    this.entries = batch.opening === undefined ? [] : [...batch.opening]
+    this.entries = batch.opening ?? []
     for (const call of batch.calls) if (call.state._tag !== "Ended") this.#open++
   }
 
@@ -146,7 +146,7 @@ class Answering implements View {
 
   endDenied(call: Call, reason: string): void {
     const { live, request } = this.batch
-    const entry: Entry = { type: "tool.denied", ...keys(live, request, call), reason }
+    const entry: Entry = { ...about("tool.denied", live, request, call), reason }
     this.end(call, entry, true, ToolResult.explain({ _tag: "Denied", reason }))
   }
 
@@ -194,7 +194,7 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
     const { consult, launched } = transit(answering)
     if (answering.isOver && engine.context === undefined) {
       const { message } = answering
-      answering.entries.push({ record: "message", generation_id: live.id, message })
+      answering.entries.push(Transcript.recorded(live, message))
       live.staged = answering.take()
       return message
     }
@@ -215,8 +215,7 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
         live.asking ??= new Map()
         live.asking.set(consult.id, undefined)
         answering.entries.push({
-          type: "tool.approval_requested",
-          ...keys(live, request, consult),
+          ...about("tool.approval_requested", live, request, consult),
           reason: verdict.question,
           params: consult.params
         })
@@ -274,7 +273,7 @@ const transit = (
     live.asking?.delete(call.id)
     live.running ??= new Map()
     live.running.set(call.id, call.name)
-    answering.entries.push({ type: "tool.started", ...keys(live, request, call) })
+    answering.entries.push(about("tool.started", live, request, call))
   }
   return { consult, launched }
 }
@@ -348,7 +347,7 @@ const launch = (engine: Engine, live: Run, request: number, call: Call): void =>
     return
   }
   const handler = engine.tools.run(tool, call.decoded, call.providerId, (result) =>
-    engine.journal.log.publish({ type: "tool.progress", ...keys(live, request, call), result })
+    engine.journal.log.publish({ ...about("tool.progress", live, request, call), result })
   )
   const fiber = Effect.runForkWith(engine.tools.contextOf(tool))(handler)
   call.fiber = fiber
@@ -384,9 +383,8 @@ const cut = Effect.fnUntraced(function* (engine: Engine, live: Run, call: Call) 
 const reap = (answering: Answering, call: Call): Effect.Effect<void> => {
   const { engine, live, request } = answering.batch
   call.timer?.interruptUnsafe()
-  const base = keys(live, request, call)
   const fail = (error: string) => {
-    const entry: Entry = { type: "tool.failed", ...base, reason: error }
+    const entry: Entry = { ...about("tool.failed", live, request, call), reason: error }
     answering.end(call, entry, true, ToolResult.explain({ _tag: "Failed", error }))
     return Effect.void
   }
@@ -396,7 +394,7 @@ const reap = (answering: Answering, call: Call): Effect.Effect<void> => {
     case "Completed": {
       const { isFailure } = output
       const result = ToolResult.bound(output.result, engine.limits.toolResultLength)
-      const entry: Entry = { type: "tool.completed", ...base, result, is_failure: isFailure }
+      const entry: Entry = { ...about("tool.completed", live, request, call), result, is_failure: isFailure }
       answering.end(call, entry, isFailure, result, output.modelOutput)
       return Effect.void
     }
@@ -418,7 +416,12 @@ const reap = (answering: Answering, call: Call): Effect.Effect<void> => {
         const found = result === undefined ? undefined : { outcome: result }
         answering.end(
           call,
-          { type: "tool.interrupted", ...base, cause, effects, ...(result === undefined ? undefined : { result }) },
+          {
+            ...about("tool.interrupted", live, request, call),
+            cause,
+            effects,
+            ...(result === undefined ? undefined : { result })
+          },
           true,
           ToolResult.explain({ _tag: "Interrupted", effects, cause, ...found })
         )

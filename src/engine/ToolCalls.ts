@@ -84,11 +84,7 @@ export const requested = (
     // Generation ids never repeat, so neither do ids made from them.
     const id = `${run.id}.${request}.${++index}` as Ids.ToolCallId
     const call = new Call(id, requestedCall)
-    entries.push({
-      type: "tool.requested",
-      ...keys(run, request, call),
-      params: call.params
-    })
+    entries.push({ ...about("tool.requested", run, request, call), params: call.params })
     return call
   }
   const made = calls.map(make)
@@ -105,16 +101,18 @@ export const requested = (
 }
 
 /**
- * What every event of a call carries.
+ * An event of a call, with what each of them carries.
  *
  * @category entries
  * @since 0.1.0
  */
-export const keys = (
+export const about = <const Type extends string>(
+  type: Type,
   run: { readonly id: Ids.GenerationId },
   request: number,
   call: { readonly id: Ids.ToolCallId; readonly providerId: string; readonly name: string }
 ) => ({
+  type,
   generation_id: run.id,
   request,
   call_id: call.id,
@@ -141,8 +139,7 @@ const causeOf: Record<NotStartedReason, EventCause> = {
  * @since 0.1.0
  */
 export const notStarted = (run: Run, request: number, call: Call, status: NotStarted): Entry => ({
-  type: "tool.not_started",
-  ...keys(run, request, call),
+  ...about("tool.not_started", run, request, call),
   reason: status.reason,
   // A run that failed says by what; the other reasons are causes of their own (L-C8).
   cause: status.reason === "failed" ? (closing(run)?.cause ?? causeOf.failed) : causeOf[status.reason],

@@ -28,7 +28,7 @@ export const append = (
   const [first, ...rest] = messages
   if (first === undefined) return Effect.as(journal.commit(entries), undefined)
   if (context === undefined) {
-    return Effect.as(journal.commit([...entries, ...recorded(run, messages)]), undefined)
+    return Effect.as(journal.commit([...entries, ...messages.map((message) => recorded(run, message))]), undefined)
   }
   return Effect.flatMap(journal.commit(entries), () =>
     Effect.map(
@@ -43,13 +43,16 @@ export const append = (
 }
 
 /**
- * Messages as the journal keeps them.
+ * A message as the journal keeps it.
  *
  * @category entries
  * @since 0.1.0
  */
-export const recorded = (run: Run, messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Entry> =>
-  messages.map((message) => ({ record: "message", generation_id: run.id, message }))
+export const recorded = (run: Run, message: Prompt.Message): Entry => ({
+  record: "message",
+  generation_id: run.id,
+  message
+})
 
 /** Why a write that was waited for no longer than the grace time did not land, or `undefined`. */
 const faultOf = Option.match({
