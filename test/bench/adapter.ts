@@ -21,6 +21,7 @@ export type Outcome = "done" | "cancelled" | `failed: ${string}`
 
 /** A generation that runs. */
 export interface Running {
+  /** The end, as soon as the host knows it; what the host then tidies up is done in the next turn of the event loop. */
   readonly done: Promise<Outcome>
   /** Steers from outside, by a plain call; a promise is a receipt that takes time. */
   readonly steer: (text: string) => void | Promise<void>

@@ -100,5 +100,5 @@ export const quick = (rounds: number): Plan => {
     { cell: "cancel", args: [1000], peers: compared },
     { cell: "leftovers", args: [3000], peers: ["midcourse-direct"] }
   ]
-  return { rounds, tasks: toTasks(rows, () => rounds) }
+  return { rounds, tasks: toTasks(rows, (peer) => (peer === durable ? 1 : rounds)) }
 }

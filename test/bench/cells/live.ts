@@ -1,6 +1,6 @@
 /** So many generations parked at the provider at once: what starting, holding, and steering and finishing them costs. */
 import type { Answer, Running } from "../adapter.ts"
-import { collect, cpuTime, heapUsed, now, pause, residentSet, until } from "../measure.ts"
+import { collect, cpuTime, heapUsed, idle, now, pause, residentSet, until } from "../measure.ts"
 import { carries, type Cell, expectEnd } from "./cell.ts"
 
 export const run: Cell = async (adapter, [count = 1000]) => {
@@ -45,6 +45,7 @@ export const run: Cell = async (adapter, [count = 1000]) => {
   await Promise.all(generations.map((running) => running.steer("MARK")))
   for (const release of releases) release("tool")
   for (const running of generations) await expectEnd(running, "done")
+  await idle()
   const ended = { cpu: cpuTime() - endCpu, wall: now() - endWall }
   if (seen !== count) throw new Error(`${seen} of ${count} steers were carried`)
   return {

@@ -1,6 +1,6 @@
 /** What one request and its tool call cost, in generations of so many requests, once the compiler is done. */
 import type { Adapter } from "../adapter.ts"
-import { collect, cpuTime, now } from "../measure.ts"
+import { collect, cpuTime, idle, now } from "../measure.ts"
 import { type Cell, expectEnd } from "./cell.ts"
 
 const warm = 10_000
@@ -23,6 +23,7 @@ export const run: Cell = async (adapter, [steps = 200, subscribers = 1]) => {
       await generation(adapter, steps, subscribers)
       count += steps
     }
+    await idle()
     return count
   }
   const warmed = await series(warm)

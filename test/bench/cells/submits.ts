@@ -4,7 +4,7 @@ import { collect, cpuTime, median, now } from "../measure.ts"
 import { type Cell, expectEnd } from "./cell.ts"
 
 /** A generation parked in its first request; `admit` answers it with a call of the tool, and tells what came of it. */
-export const park = async (adapter: Adapter) => {
+const park = async (adapter: Adapter) => {
   const parked = Promise.withResolvers<(answer: Answer) => void>()
   const next = Promise.withResolvers<{ readonly at: number; readonly messages: number }>()
   let asked = 0
