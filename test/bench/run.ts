@@ -80,7 +80,7 @@ const measure = async ({ args, cell, peer }: Task, round: number): Promise<Run> 
   const { code, error, output } = await execute("cell.ts", [cell, peer, ...args.map(String)], timeLimit)
   if (code === null) return { round, cell, args, peer, failure: `longer than ${timeLimit} s` }
   if (code !== 0)
-    return { round, cell, args, peer, failure: error.split("\n").find((line) => /Error/.test(line)) ?? error }
+    return { round, cell, args, peer, failure: error.split("\n").find((line) => /^\w*Error: /.test(line)) ?? error }
   return { round, cell, args, peer, numbers: numbersOf(JSON.parse(output)) }
 }
 
