@@ -65,7 +65,8 @@ const set = (self: Admission, state: State): void => {
  * @since 0.1.0
  */
 export const ring = (self: Admission): void => {
-  Queue.offerUnsafe(self.bell, undefined)
+  // One that has not been heard rings for this change too.
+  if (!Queue.isFullUnsafe(self.bell)) Queue.offerUnsafe(self.bell, undefined)
 }
 
 /**

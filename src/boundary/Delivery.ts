@@ -69,29 +69,36 @@ export const insertion = (
   generationId: Ids.GenerationId,
   inputId: Ids.InputId
 ): ReadonlyArray<Entry> => {
+  const entries: Array<Entry> = []
+  insert(entries, projection, generationId, inputId)
+  return entries
+}
+
+const insert = (
+  entries: Array<Entry>,
+  projection: Projection,
+  generationId: Ids.GenerationId,
+  inputId: Ids.InputId
+): void => {
   const found = projection.inputs.get(inputId)
-  if (found === undefined) return []
+  if (found === undefined) return
   const { delivery, intent } = found
-  const entry: Entry = {
+  entries.push({
     type: "input.delivered",
     generation_id: generationId,
     input_id: inputId,
     intent,
     delivery,
     target_generation_id: generationId
-  }
-  return intent === "steer" && delivery === "request_boundary"
-    ? [
-        entry,
-        {
-          type: "steering.applied",
-          generation_id: generationId,
-          input_id: inputId,
-          target_generation_id: generationId,
-          delivery
-        }
-      ]
-    : [entry]
+  })
+  if (intent !== "steer" || delivery !== "request_boundary") return
+  entries.push({
+    type: "steering.applied",
+    generation_id: generationId,
+    input_id: inputId,
+    target_generation_id: generationId,
+    delivery
+  })
 }
 
 /**
@@ -130,7 +137,7 @@ export const toJournal = (target: Target, items: ReadonlyArray<Item>): Effect.Ef
         message: Input.toMessage(input, target.generationId)
       })
     }
-    for (const { id } of item) entries.push(...insertion(target.journal.projection, target.generationId, id))
+    for (const { id } of item) insert(entries, target.journal.projection, target.generationId, id)
   }
   return target.journal.commit(entries)
 }

@@ -36,7 +36,7 @@ export const run = <A, E, R>(
       if (Exit.isSuccess(waited)) return Effect.succeed({ _tag: "Ended", exit: waited.value })
       fiber.interruptUnsafe()
       return Effect.map(
-        Effect.timeoutOption(Fiber.await(fiber), grace),
+        ending(fiber, grace),
         Option.match({
           onNone: (): Supervised<A, E> => ({ _tag: "Abandoned" }),
           onSome: (exit) => ({ _tag: "Interrupted", exit })
@@ -44,6 +44,15 @@ export const run = <A, E, R>(
       )
     })
   })
+
+/** The end of a fiber, within the grace time; no clock is started for one that has ended. */
+const ending = <A, E>(
+  fiber: Fiber.Fiber<A, E>,
+  grace: Duration.Duration
+): Effect.Effect<Option.Option<Exit.Exit<A, E>>> => {
+  const ended = fiber.pollUnsafe()
+  return ended === undefined ? Effect.timeoutOption(Fiber.await(fiber), grace) : Effect.succeedSome(ended)
+}
 
 /**
  * What `Effect.uninterruptibleMask` hands its body.
@@ -64,7 +73,7 @@ export const within = <A, E, R>(
   grace: Duration.Duration
 ): Effect.Effect<Option.Option<Exit.Exit<A, E>>, never, R> =>
   Effect.flatMap(Effect.forkDetach(work, { startImmediately: true }), (fiber) =>
-    Effect.tap(Effect.timeoutOption(Fiber.await(fiber), grace), (answer) =>
+    Effect.tap(ending(fiber, grace), (answer) =>
       Effect.sync(() => {
         if (Option.isNone(answer)) fiber.interruptUnsafe()
       })
@@ -85,6 +94,6 @@ export const finish = <A, E, R>(
 ): Effect.Effect<Option.Option<Exit.Exit<A, E>>, never, R> =>
   Effect.flatMap(Effect.forkDetach(work, { startImmediately: true }), (fiber) =>
     Effect.flatMap(Effect.exit(restore(Fiber.await(fiber))), (waited) =>
-      Exit.isSuccess(waited) ? Effect.succeedSome(waited.value) : Effect.timeoutOption(Fiber.await(fiber), grace)
+      Exit.isSuccess(waited) ? Effect.succeedSome(waited.value) : ending(fiber, grace)
     )
   )

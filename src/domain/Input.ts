@@ -235,19 +235,25 @@ const unreadable = "the input cannot be read: a property of it throws, or its da
  */
 export const read = (u: Input, limits: Limits): Result.Result<Input, string> => {
   try {
-    const wrong = shapeFault(u, limits)
+    if (typeof u !== "object" || u === null) return Result.fail(noObject)
+    const { author, content, derivedFrom, id, intent, metadata, route, scope } = u
+    const seen = { id, intent, content, author, scope, route, derivedFrom, metadata }
+    const wrong = shapeFault(seen, limits)
     if (wrong !== undefined) return Result.fail(wrong)
-    const copy = own(u)
-    // What a getter says the second time is what is kept, so it is looked at too.
-    const changed = shapeFault(copy, limits)
+    const copy = own(seen)
+    // What is nested is read once more by copying it: what a getter says the second time is what is kept, so it is looked at too.
+    const isFlat = typeof content === "string" && scope === undefined && metadata === undefined
+    const changed = isFlat ? undefined : shapeFault(copy, limits)
     return changed === undefined ? Result.succeed(copy) : Result.fail(changed)
   } catch {
     return Result.fail(unreadable)
   }
 }
 
+const noObject = "an input must be an object"
+
 const shapeFault = (u: unknown, limits: Limits): string | undefined => {
-  if (typeof u !== "object" || u === null) return "an input must be an object"
+  if (typeof u !== "object" || u === null) return noObject
   const input = u as { readonly [key in keyof Input]?: unknown }
   if (!Ids.isId(input.id)) return "id must be 1 to 128 printable ASCII characters"
   if (!isIntent(input.intent)) return "intent must be prompt, steer, follow-up or collect"
@@ -304,13 +310,19 @@ export const same = (a: Input, b: Input): boolean =>
   ToolScope.equals(a.scope, b.scope) &&
   sameContent(a.content, b.content)
 
+/** An input as it is read field by field. */
+type Fields = { readonly [Field in keyof Input]: Input[Field] | undefined } & Pick<
+  Input,
+  "id" | "intent" | "content" | "author"
+>
+
 /**
  * An input of the runtime's own: what the caller does with its copy afterwards changes nothing (L-I2).
  *
  * @category conversions
  * @since 0.1.0
  */
-export const own = (input: Input): Input => ({
+export const own = (input: Fields): Input => ({
   id: input.id,
   intent: input.intent,
   content: typeof input.content === "string" ? input.content : input.content.map(ownPart),
@@ -365,7 +377,7 @@ export const canonical = (input: Input, digestBytes: (bytes: Uint8Array) => stri
  */
 export const toMessage = (input: Input, target: Ids.GenerationId): Prompt.UserMessage =>
   Prompt.userMessage({
-    content: partsOf(input.content).map(ownPart),
+    content: typeof input.content === "string" ? partsOf(input.content) : input.content.map(ownPart),
     options: {
       midcourse: {
         input_id: input.id,

@@ -194,7 +194,8 @@ export type InputStatus = typeof InputStatus.Type
  * @since 0.1.0
  */
 export const ofStatus = (inputId: Ids.InputId, status: InputStatus, delivery: Delivery | undefined): Accepted => {
-  const base = { accepted: true, inputId, ...(delivery === undefined ? undefined : { delivery }) } as const
+  const base: { readonly accepted: true; readonly inputId: Ids.InputId; readonly delivery?: Delivery } =
+    delivery === undefined ? { accepted: true, inputId } : { accepted: true, inputId, delivery }
   switch (status._tag) {
     case "Queued":
       return { ...base, generationId: null, disposition: "queued" }

@@ -63,22 +63,28 @@ export const make = (
       }, 0)
     }
     const look = (): void => {
-      if (owner !== "free") return
-      const work = asked(next)
-      if (work === "later") return
-      if (work === "idle") return rest()
-      owner = work === "broken" ? "gone" : "working"
-      if (work === "broken") return
+      // Work that ends in the step that starts it is followed by what is next in this loop, not in its own stack.
+      while (owner === "free") {
+        const work = asked(next)
+        if (work === "later") return
+        if (work === "idle") return rest()
+        owner = work === "broken" ? "gone" : "working"
+        if (work !== "broken") begin(work)
+      }
+    }
+    const begin = (work: Effect.Effect<void>): void => {
       // The work makes itself known as its first act: an interrupt cannot find it running and unknown.
       const known = Effect.withFiber<void>((fiber) => {
         current = fiber
         return work
       })
+      let isBegun = false
       fork(known, { uninterruptible: true }).addObserver(() => {
         current = undefined
         if (owner === "working") owner = "free"
-        ring()
+        if (isBegun) look()
       })
+      isBegun = true
     }
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {

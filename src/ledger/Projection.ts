@@ -78,6 +78,8 @@ export interface GenerationState {
   /** The initial one first. */
   readonly initialInputIds: readonly [Ids.InputId, ...Array<Ids.InputId>]
   readonly startedAt: number
+  /** The status of every input that is bound to it and not yet delivered. */
+  readonly admitted: Receipt.InputStatus
   readonly inputIds: Array<Ids.InputId>
   readonly calls: Array<CallState>
   /** Delivered and not yet in a request that has completed. */
@@ -126,6 +128,8 @@ export const openCalls = ({ step }: GenerationState): ReadonlyArray<CallState> =
   const seen = new Set<string>()
   return Array.from(step.calls.values()).filter(({ providerId }) => seen.size < seen.add(providerId).size)
 }
+
+const queued: Receipt.InputStatus = { _tag: "Queued" }
 
 const requested: Step = { _tag: "Requested" }
 const answered: Step = { _tag: "Answered" }
@@ -213,7 +217,7 @@ export class Projection {
           anchor,
           delivery,
           acceptedAt: time,
-          status: bound === undefined ? { _tag: "Queued" } : { _tag: "Admitted", generationId: bound.id }
+          status: bound === undefined ? queued : bound.admitted
         })
         // In one commit with the hold: whoever names the follow-up later did not come from its promotion.
         const from = input.derivedFrom
@@ -273,9 +277,8 @@ export class Projection {
         const generation = this.#generation(event.generation_id)
         generation.request = event.request
         generation.step = requested
-        for (const id of event.input_ids) {
-          this.#set(id, { _tag: "Delivered", generationId: event.generation_id, request: event.request })
-        }
+        const status = { _tag: "Delivered", generationId: event.generation_id, request: event.request } as const
+        for (const id of event.input_ids) this.#set(id, status)
         return
       }
       case "request.completed": {
@@ -410,6 +413,7 @@ export class Projection {
       startSequence: event.sequence,
       initialInputIds: [event.initial_input_id, ...event.input_ids.slice(1)],
       startedAt: event.time,
+      admitted: { _tag: "Admitted", generationId: event.generation_id },
       inputIds: [],
       calls: [],
       uncompleted: new Set(),
@@ -430,7 +434,7 @@ export class Projection {
     for (const id of event.input_ids) {
       this.#unqueue(id)
       generation.inputIds.push(id)
-      this.#set(id, { _tag: "Admitted", generationId: generation.id })
+      this.#set(id, generation.admitted)
     }
   }
 

@@ -175,6 +175,7 @@ export const restore = (snapshot: unknown, instructions: ReadonlyArray<Prompt.Me
       const calls = open.map((call): CallState => ({ ...call, request: each.request, result: call.result }))
       projection.generations.set(each.id, {
         ...each,
+        admitted: { _tag: "Admitted", generationId: each.id },
         inputIds: [...each.inputIds],
         uncompleted: new Set(each.uncompleted),
         calls,

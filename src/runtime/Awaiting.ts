@@ -43,7 +43,7 @@ export class Awaiting {
   }
 
   /** Fails everybody who still waits. */
-  fail(error: SessionError): void {
-    for (const { id } of this.#waiting) this.settle(id, Effect.fail(error))
+  fail(error: () => SessionError): void {
+    for (const { id } of this.#waiting) this.settle(id, Effect.fail(error()))
   }
 }

@@ -18,6 +18,7 @@ import * as Coordinator from "../engine/Coordinator.ts"
 import * as Ending from "../engine/Ending.ts"
 import { closing, type Engine, makeRun, type Run } from "../engine/Engine.ts"
 import * as Gate from "../engine/Gate.ts"
+import { isOpen } from "../engine/Immediate.ts"
 import * as Loop from "../engine/Loop.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type * as Projection from "../ledger/Projection.ts"
@@ -182,14 +183,7 @@ export class Core {
     const delivery = "request_boundary"
     const bound = { generation_id: run.id, input_id: input.id, target_generation_id: run.id }
     const held: ReadonlyArray<Entry> = promoted === undefined ? [] : [Delivery.held(promoted, null, "promoted", "user")]
-    const release = this.reservations.reserve(input.id, "joining")
-    const unclaim = this.reservations.claim(promoted === undefined ? [] : [promoted])
-    Admission.reserve(run.admission, 1)
-    const over = () => {
-      Admission.reserve(run.admission, -1)
-      unclaim()
-      release()
-    }
+    const over = this.#reserve(run, input.id, promoted)
     const written = this.engine.journal.commit(
       [
         ...held,
@@ -200,13 +194,14 @@ export class Core {
       {
         refusable: true,
         applied: () => {
-          Admission.admit(run.admission, this.projection.input(input.id) ?? input)
+          Admission.admit(run.admission, input)
           over()
           this.pausing.settle()
         },
         failed: over
       }
     )
+    if (!isOpen(written)) return Effect.succeed(this.#receipt(input.id))
     const receipt = Effect.suspend(() => {
       const status = this.projection.inputs.get(input.id)?.status
       // Admission closed while this was being written: it is held with the closing reason, and the end waits for it (L-A7).
@@ -216,6 +211,19 @@ export class Core {
         : Effect.succeed(this.#receipt(input.id))
     })
     return this.#answered(written, receipt, input, anchor)
+  }
+
+  /** Reserves an admission that is to be written; the function returned takes it back (L-A7). */
+  #reserve(run: Run, id: Ids.InputId, promoted: Ids.InputId | undefined): () => void {
+    if (this.engine.journal.stored === undefined) return nothing
+    const release = this.reservations.reserve(id, "joining")
+    const unclaim = this.reservations.claim(promoted === undefined ? [] : [promoted])
+    Admission.reserve(run.admission, 1)
+    return () => {
+      Admission.reserve(run.admission, -1)
+      unclaim()
+      release()
+    }
   }
 
   /** The report of a generation, when it has one (L-C4). */
@@ -272,7 +280,7 @@ export class Core {
           this.#over = true
           for (const timer of this.#timers ?? []) timer.interruptUnsafe()
           this.engine.journal.end("closed")
-          this.#awaiting.fail(this.#error())
+          this.#awaiting.fail(() => this.#error())
         })
       )
     )
@@ -312,7 +320,7 @@ export class Core {
   lose(): void {
     this.interrupt()
     this.wake()
-    this.#awaiting.fail(this.#error())
+    this.#awaiting.fail(() => this.#error())
   }
 
   /** Opens the session for work: what waits is started, and a generation that goes on goes on (L-R2, L-R6). */
@@ -467,3 +475,5 @@ export class Core {
     )
   }
 }
+
+const nothing = (): void => {}

@@ -112,7 +112,7 @@ const full = (view: View, input: Input.Input, anchor: Ids.GenerationId | null, r
  * @since 0.1.0
  */
 export const anchored = (view: View, input: Input.Input, generationId: Ids.GenerationId): Decision => {
-  if (!Ids.isId(generationId)) {
+  if (generationId !== view.live?.id && !Ids.isId(generationId)) {
     const detail = "a generation id is 1 to 128 printable ASCII characters"
     return refuse(input.id, null, "invalid-input", { detail })
   }
