@@ -18,6 +18,7 @@ import * as Entry from "./Entry.ts"
 import { EventLog } from "./EventLog.ts"
 import { type GenerationState, Projection } from "./Projection.ts"
 import {
+  type Append,
   type SessionStore,
   type StoredEntry,
   type StoredSnapshot,
@@ -269,11 +270,10 @@ export class Journal {
       const reason = { _tag: "StorageUnavailable", detail: `an entry has no stored form: ${String(error)}` } as const
       return this.#conclude(stored, batch, { reason, certain: true })
     }
-    const [first, ...rest] = entries
-    if (first === undefined) return this.#conclude(stored, batch, undefined)
+    if (!isFilled(entries)) return this.#conclude(stored, batch, undefined)
     const position = expected + entries.length
     const { epoch, store } = stored
-    const commit = { sessionId: this.sessionId, epoch, expected, entries: [first, ...rest], snapshot } as const
+    const commit = { sessionId: this.sessionId, epoch, expected, entries, snapshot } as const
     const written = Effect.matchCauseEffect(
       Effect.suspend(() => asEffect(store.append(commit))),
       {
@@ -399,6 +399,8 @@ export const toSessionReason = (reason: StoreErrorReason): SessionErrorReason =>
       return { _tag: "JournalTooNew", format: reason.format, supported: reason.supported }
   }
 }
+
+const isFilled = (entries: ReadonlyArray<StoredEntry>): entries is Append["entries"] => entries.length > 0
 
 const isStoreError = Schema.is(StoreError)
 

@@ -16,10 +16,16 @@ import type * as Ids from "../domain/Ids.ts"
  */
 export type Kind = "joining" | "queued" | "starting"
 
+interface Reserved {
+  readonly kind: Kind
+  /** Made by whoever waits for it first. */
+  written: Deferred.Deferred<void> | undefined
+}
+
 /** @category models @since 0.1.0 */
 export class Reservations {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
-  readonly #inputs: Map<Ids.InputId, { readonly kind: Kind; readonly written: Deferred.Deferred<void> }> | undefined
+  readonly #inputs: Map<Ids.InputId, Reserved> | undefined
   readonly #claimed: Map<Ids.InputId, Deferred.Deferred<void>> | undefined
   #starting = 0
 
@@ -51,20 +57,23 @@ export class Reservations {
   /** Waits until the admission of this id is decided, if one is under way. */
   settled(id: Ids.InputId | undefined): Effect.Effect<void> | undefined {
     const found = id === undefined ? undefined : this.#inputs?.get(id)
-    return found && Deferred.await(found.written)
+    if (found === undefined) return undefined
+    found.written ??= Deferred.makeUnsafe<void>()
+    return Deferred.await(found.written)
   }
 
   /** Reserves an admission; the function returned takes the reservation back. */
   reserve(id: Ids.InputId, kind: Kind): () => void {
     const inputs = this.#inputs
     if (inputs === undefined) return nothing
-    const written = Deferred.makeUnsafe<void>()
-    inputs.set(id, { kind, written })
+    const reserved: Reserved = { kind, written: undefined }
+    inputs.set(id, reserved)
     const started = kind === "starting" ? this.start([]) : undefined
     return () => {
       inputs.delete(id)
       started?.()
-      this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(written, Effect.void), 0)
+      const { written } = reserved
+      if (written !== undefined) this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(written, Effect.void), 0)
     }
   }
 
