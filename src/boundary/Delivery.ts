@@ -122,24 +122,25 @@ export const held = (
 })
 
 /**
- * Writes items into the journal's own context: message and disposition are one commit, so nothing is left in doubt.
+ * What writes items into the journal's own context: message and disposition are one commit, so nothing is left in doubt.
  *
- * @category operations
+ * @category entries
  * @since 0.1.0
  */
-export const toJournal = (target: Target, items: ReadonlyArray<Item>): Effect.Effect<void, SessionError> => {
+export const written = (
+  projection: Projection,
+  generationId: Ids.GenerationId,
+  items: ReadonlyArray<Item>
+): Array<Entry> => {
   const entries: Array<Entry> = []
   for (const item of items) {
     for (const input of item) {
-      entries.push({
-        record: "message",
-        generation_id: target.generationId,
-        message: Input.toMessage(input, target.generationId)
-      })
+      const message = Input.toMessage(input, generationId)
+      entries.push({ record: "message", generation_id: generationId, message })
     }
-    for (const { id } of item) insert(entries, target.journal.projection, target.generationId, id)
+    for (const { id } of item) insert(entries, projection, generationId, id)
   }
-  return target.journal.commit(entries)
+  return entries
 }
 
 /**

@@ -80,7 +80,7 @@ export interface Run {
 
 /** @category models @since 0.1.0 */
 export interface Staged extends Handed {
-  readonly entries: Array<Entry>
+  readonly entries: ReadonlyArray<Entry>
 }
 
 /**
@@ -93,8 +93,7 @@ export const commit = (engine: Engine, run: Run, entries: ReadonlyArray<Entry>):
   const { staged } = run
   if (staged === undefined) return engine.journal.commit(entries)
   run.staged = undefined
-  staged.entries.push(...entries)
-  return engine.journal.commit(staged.entries, staged)
+  return engine.journal.commit([...staged.entries, ...entries], staged)
 }
 
 /** @category constructors @since 0.1.0 */

@@ -10,6 +10,7 @@ import type { AiError, Prompt, Response } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
+import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
@@ -99,7 +100,11 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
   let first = true
   let continues = false
   while (closing(live) === undefined) {
-    if (!goesStraightOn(engine, live)) {
+    let delivering = nobody
+    if (goesStraightOn(engine, live)) {
+      delivering = stage(engine, live, first)
+      first = false
+    } else {
       if (live.staged !== undefined) {
         yield* commit(engine, live, [])
         engine.rested()
@@ -112,7 +117,7 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
       first = false
       if (closing(live) !== undefined) return
     }
-    const responded: Request.Responded | undefined = yield* request(engine, live, continues, restore)
+    const responded: Request.Responded | undefined = yield* request(engine, live, delivering, continues, restore)
     if (responded === undefined) continue
     switch (responded._tag) {
       case "Complete": {
@@ -157,20 +162,34 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
 })
 
 /**
- * Whether the newest step's end is staged and the next request is all that follows it: then one commit takes both. Whatever a host
- * has a hand in, and whatever else there is to write, comes after the end is written.
+ * Whether the next request follows in the run of this code: then one commit takes the end of the step before, what the boundary
+ * delivers, and the request. Where a host has a hand in it, or anything is paused, each is written before what comes next.
  */
 const goesStraightOn = (engine: Engine, live: Run): boolean => {
-  const { journal, preparation } = engine
+  const { context, journal, preparation } = engine
   return (
-    live.staged !== undefined &&
+    context === undefined &&
     journal.isWarm &&
     journal.projection.pauses.length === 0 &&
     preparation === ContextPreparation.identity &&
-    Admission.pending(live.admission).length === 0 &&
     !isSpent(engine, live)
   )
 }
+
+/** Takes what the boundary delivers into the commit that is to come, and answers which inputs those are. */
+const stage = (engine: Engine, live: Run, first: boolean): ReadonlyArray<Ids.InputId> => {
+  const { projection } = engine.journal
+  const started = first ? projection.admitted(live.state.initialInputIds) : []
+  const pending = Admission.take(live.admission, Number.POSITIVE_INFINITY)
+  if (started.length === 0 && pending.length === 0) return nobody
+  const items = [...Delivery.itemsOf(started), ...pending.map(alone)]
+  const entries = Delivery.written(projection, live.id, items)
+  live.staged =
+    live.staged === undefined ? { entries } : { ...live.staged, entries: [...live.staged.entries, ...entries] }
+  return [...started, ...pending].map(({ id }) => id)
+}
+
+const nobody: ReadonlyArray<Ids.InputId> = []
 
 /** Waits while all work is paused: the pause takes effect here, and inputs accepted meanwhile stay queued (L-C2). */
 const gate = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
@@ -188,6 +207,10 @@ const gate = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Re
 const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: boolean, restore: Restore) {
   live.phase = { _tag: "Delivering" }
   const { context, grace, journal } = engine
+  if (context === undefined) {
+    if (stage(engine, live, first).length > 0) yield* commit(engine, live, [])
+    return
+  }
   const owed = yield* Transcript.settleDebt(engine)
   if (owed !== undefined) return yield* contextFailed(engine, live, owed)
   const target: Delivery.Target = {
@@ -197,11 +220,6 @@ const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: 
     interruption: () => closing(live) ?? Ending.sessionClosed
   }
   const started = first ? Delivery.itemsOf(journal.projection.admitted(live.state.initialInputIds)) : []
-  if (context === undefined) {
-    const items = [...started, ...Admission.take(live.admission, Number.POSITIVE_INFINITY).map(alone)]
-    if (items.length > 0) yield* Delivery.toJournal(target, items)
-    return
-  }
   let index = 0
   while (closing(live) === undefined) {
     const [next] = index < started.length ? [started[index++]] : Admission.take(live.admission, 1).map(alone)
@@ -217,10 +235,11 @@ const alone = (input: Input): Delivery.Item => [input]
 const request = (
   engine: Engine,
   live: Run,
+  delivering: ReadonlyArray<Ids.InputId>,
   continues: boolean,
   restore: Restore
 ): Effect.Effect<Request.Responded | undefined, SessionError> =>
-  after(Outgoing.make(engine, live, continues, restore), (outgoing) => {
+  after(Outgoing.make(engine, live, delivering, continues, restore), (outgoing) => {
     // Looked at in the step that commits the request: what has ended or is paused starts nothing more (L-C5, L-C2).
     if (outgoing === undefined || closing(live) !== undefined || Gate.isPaused(engine.journal.projection)) {
       return Effect.undefined

@@ -35,7 +35,8 @@ export interface Outgoing {
 }
 
 /**
- * Makes the next request's messages; `undefined` when the generation ends instead.
+ * Makes the next request's messages; `undefined` when the generation ends instead. `delivering` are the inputs that the commit of
+ * the request itself puts into the context.
  *
  * @category operations
  * @since 0.1.0
@@ -43,6 +44,7 @@ export interface Outgoing {
 export const make = (
   engine: Engine,
   live: Run,
+  delivering: ReadonlyArray<Ids.InputId>,
   continues: boolean,
   restore: Restore
 ): Effect.Effect<Outgoing | undefined, SessionError> => {
@@ -52,13 +54,13 @@ export const make = (
   }
   const { messages } = journal.projection
   if (live.state.uncompleted.size === 0) {
-    return Effect.succeed({ messages, carrying: nobody, carriedFirst: nobody, dropped: nothing })
+    return Effect.succeed({ messages, carrying: delivering, carriedFirst: delivering, dropped: nothing })
   }
-  const carrying = [...live.state.uncompleted]
-  return Effect.succeed({ messages, carrying, carriedFirst: uncarried(engine, live), dropped: nothing })
+  const carrying = [...live.state.uncompleted, ...delivering]
+  const carriedFirst = [...uncarried(engine, live), ...delivering]
+  return Effect.succeed({ messages, carrying, carriedFirst, dropped: nothing })
 }
 
-const nobody: ReadonlyArray<Ids.InputId> = []
 const nothing: ReadonlyArray<NotCarried> = []
 
 /** The same where a host has a hand in it. */

@@ -53,7 +53,7 @@ export interface Batch {
 
 /**
  * Runs the calls of a response to their answers. Where the journal is the context, the last of them and the message that answers
- * them all are left staged. Answers why a host's context did not take the results, or `undefined`.
+ * them all are left staged, if any was launched. Answers why a host's context did not take the results, or `undefined`.
  *
  * @category operations
  * @since 0.1.0
@@ -87,6 +87,8 @@ class Answering implements View {
   readonly concurrency: number
   readonly onCorrection: OnCorrection
   entries: Array<Entry>
+  /** Whether what asked for the calls is yet to be journalled. */
+  isOpening: boolean
   #ended: Array<Ids.ToolCallId> = []
   #open = 0
 
@@ -97,6 +99,7 @@ class Answering implements View {
     this.concurrency = agent.tools === "sequential" ? 1 : agent.tools.concurrency
     this.onCorrection = agent.onCorrection
     this.entries = batch.opening ?? []
+    this.isOpening = batch.opening !== undefined
     for (const call of batch.calls) if (call.state._tag !== "Ended") this.#open++
   }
 
@@ -155,6 +158,7 @@ class Answering implements View {
     const { entries } = this
     const ended = this.#ended
     this.entries = []
+    this.isOpening = false
     this.#ended = []
     return {
       entries,
@@ -195,7 +199,11 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
     if (answering.isOver && engine.context === undefined) {
       const { message } = answering
       answering.entries.push(Transcript.recorded(live, message))
-      live.staged = answering.take()
+      const { isOpening } = answering
+      const taken = answering.take()
+      // What the next request carries is looked up: what this one has completed must be folded by then.
+      if (isOpening) yield* journal.commit(taken.entries, taken)
+      else live.staged = taken
       return message
     }
     if (answering.entries.length > 0) {

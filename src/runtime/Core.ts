@@ -183,7 +183,7 @@ export class Core {
     const delivery = "request_boundary"
     const bound = { generation_id: run.id, input_id: input.id, target_generation_id: run.id }
     const held: ReadonlyArray<Entry> = promoted === undefined ? [] : [Delivery.held(promoted, null, "promoted", "user")]
-    const over = this.#reserve(run, input.id, promoted)
+    const over = this.reservations.join(run.admission, input.id, promoted)
     const written = this.engine.journal.commit(
       [
         ...held,
@@ -211,19 +211,6 @@ export class Core {
         : Effect.succeed(this.#receipt(input.id))
     })
     return this.#answered(written, receipt, input, anchor)
-  }
-
-  /** Reserves an admission that is to be written; the function returned takes it back (L-A7). */
-  #reserve(run: Run, id: Ids.InputId, promoted: Ids.InputId | undefined): () => void {
-    if (this.engine.journal.stored === undefined) return nothing
-    const release = this.reservations.reserve(id, "joining")
-    const unclaim = this.reservations.claim(promoted === undefined ? [] : [promoted])
-    Admission.reserve(run.admission, 1)
-    return () => {
-      Admission.reserve(run.admission, -1)
-      unclaim()
-      release()
-    }
   }
 
   /** The report of a generation, when it has one (L-C4). */
@@ -475,5 +462,3 @@ export class Core {
     )
   }
 }
-
-const nothing = (): void => {}

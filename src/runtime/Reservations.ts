@@ -6,6 +6,7 @@
  */
 import { Deferred, Effect } from "effect"
 import type { Scheduler } from "effect"
+import * as Admission from "../boundary/Admission.ts"
 import type * as Ids from "../domain/Ids.ts"
 
 /**
@@ -74,6 +75,19 @@ export class Reservations {
       started?.()
       const { written } = reserved
       if (written !== undefined) this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(written, Effect.void), 0)
+    }
+  }
+
+  /** Reserves a place in a live generation's admission, and the promotion it comes from, if any, until it is written (L-A7). */
+  join(admission: Admission.Admission, id: Ids.InputId, promoted: Ids.InputId | undefined): () => void {
+    if (this.#inputs === undefined) return nothing
+    const release = this.reserve(id, "joining")
+    const unclaim = this.claim(promoted === undefined ? [] : [promoted])
+    Admission.reserve(admission, 1)
+    return () => {
+      Admission.reserve(admission, -1)
+      unclaim()
+      release()
     }
   }
 

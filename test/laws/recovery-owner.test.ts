@@ -2,7 +2,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, AgentRuntime, type Event, type Ids, Input, type SessionStore } from "../../src/index.ts"
+import {
+  Agent,
+  AgentRuntime,
+  ContextPreparation,
+  type Event,
+  type Ids,
+  Input,
+  type SessionStore
+} from "../../src/index.ts"
 import * as Digest from "../../src/ledger/Digest.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { fork, inputId, type Options, record, types, userTexts } from "../support/harness.ts"
@@ -279,24 +287,36 @@ describe("L-R6 what waits", () => {
     })
   )
 
-  for (const recovery of ["settle", "resume"] as const) {
-    law(`case 24, ${recovery}: a steer applied in the last step before a restart is applied once`, () =>
-      Effect.gen(function* () {
-        const { disk, store } = yield* fresh
-        const old = yield* working(store)
-        yield* old.steer(old.id, "s1", { id: "s1" })
-        const held = yield* Stores.hold(store, "steering.applied", (land) => Effect.andThen(land, Effect.never))
-        yield* old.go
-        yield* held.reached
-        yield* held.release
-        yield* Stores.settle
-        const h = yield* Stores.boot(disk, { script: answers, open: { recovery } })
-        yield* Effect.orDie(h.session.awaitIdle)
-        const again = yield* h.steer(old.id, "s1", { id: "s1" })
-        assert.strictEqual(words(again), recovery === "settle" ? "applied" : "applied in 2")
-        const { content } = yield* Effect.orDie(h.session.context)
-        assert.strictEqual(content.filter((message) => Input.idOfMessage(message) === "s1").length, 1)
-      })
+  for (const [recovery, host, request] of [
+    ["settle", "trusts the runtime", "applied in 2"],
+    ["resume", "trusts the runtime", "applied in 2"],
+    // What the host prepares is asked for between the delivery and its request.
+    ["settle", "prepares its requests", "applied"],
+    ["resume", "prepares its requests", "applied in 2"]
+  ] as const) {
+    law(
+      `case 24, ${recovery}, a host that ${host}: a steer applied in the last step before a restart is applied once`,
+      () =>
+        Effect.gen(function* () {
+          const { disk, store } = yield* fresh
+          const old = yield* Effect.provideService(
+            working(store),
+            ContextPreparation.ContextPreparation,
+            host === "prepares its requests" ? Effect.succeed : ContextPreparation.identity
+          )
+          yield* old.steer(old.id, "s1", { id: "s1" })
+          const held = yield* Stores.hold(store, "steering.applied", (land) => Effect.andThen(land, Effect.never))
+          yield* old.go
+          yield* held.reached
+          yield* held.release
+          yield* Stores.settle
+          const h = yield* Stores.boot(disk, { script: answers, open: { recovery } })
+          yield* Effect.orDie(h.session.awaitIdle)
+          const again = yield* h.steer(old.id, "s1", { id: "s1" })
+          assert.strictEqual(words(again), request)
+          const { content } = yield* Effect.orDie(h.session.context)
+          assert.strictEqual(content.filter((message) => Input.idOfMessage(message) === "s1").length, 1)
+        })
     )
   }
 

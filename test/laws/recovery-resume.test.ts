@@ -2,7 +2,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option } from "effect"
 import { TestClock } from "effect/testing"
-import { Event, Input, ResumeCondition, ToolPolicy, ToolReconciler, ToolScope } from "../../src/index.ts"
+import type { Prompt } from "effect/ai"
+import {
+  ContextPreparation,
+  Event,
+  Input,
+  ResumeCondition,
+  ToolPolicy,
+  ToolReconciler,
+  ToolScope
+} from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { fork, generationId, inputId, type Options, toolResults, types, userTexts } from "../support/harness.ts"
 import { receipts, report, seen, words } from "../support/scenes.ts"
@@ -202,7 +211,9 @@ describe("L-R2 settle ends what was lost", () => {
   law("L-R3 a prompt that was written and never sent is followed by the notice", () =>
     Effect.gen(function* () {
       const { disk, store } = yield* fresh
-      const first = yield* Stores.boot(store.service, { script: answers })
+      // A host that prepares its requests is asked after the prompt is written.
+      const prepares = Effect.provideService(ContextPreparation.ContextPreparation, Effect.succeed<Prompt.Prompt>)
+      const first = yield* prepares(Stores.boot(store.service, { script: answers }))
       const held = yield* Stores.hold(store, "request.started", () => Effect.never)
       yield* first.prompt("do it", "p")
       yield* held.reached
