@@ -68,20 +68,17 @@ export const insertion = (
   projection: Projection,
   generationId: Ids.GenerationId,
   inputId: Ids.InputId
-): ReadonlyArray<Entry> => {
-  const entries: Array<Entry> = []
-  insert(entries, projection, generationId, inputId)
-  return entries
-}
+): ReadonlyArray<Entry> => inserted([], projection, generationId, inputId)
 
-const insert = (
+/** Added to what is there: ten thousand insertions are one list. */
+const inserted = (
   entries: Array<Entry>,
   projection: Projection,
   generationId: Ids.GenerationId,
   inputId: Ids.InputId
-): void => {
+): Array<Entry> => {
   const found = projection.inputs.get(inputId)
-  if (found === undefined) return
+  if (found === undefined) return entries
   const { delivery, intent } = found
   entries.push({
     type: "input.delivered",
@@ -91,7 +88,7 @@ const insert = (
     delivery,
     target_generation_id: generationId
   })
-  if (intent !== "steer" || delivery !== "request_boundary") return
+  if (intent !== "steer" || delivery !== "request_boundary") return entries
   entries.push({
     type: "steering.applied",
     generation_id: generationId,
@@ -99,6 +96,7 @@ const insert = (
     target_generation_id: generationId,
     delivery
   })
+  return entries
 }
 
 /**
@@ -138,7 +136,7 @@ export const written = (
       const message = Input.toMessage(input, generationId)
       entries.push({ record: "message", generation_id: generationId, message })
     }
-    for (const { id } of item) insert(entries, projection, generationId, id)
+    for (const { id } of item) inserted(entries, projection, generationId, id)
   }
   return entries
 }

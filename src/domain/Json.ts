@@ -11,7 +11,7 @@ const isLeaf = (u: unknown): boolean =>
 /** A plain object of leaves, which is what most parameters and metadata are. */
 const isFlat = (u: unknown): boolean => {
   if (typeof u !== "object" || u === null || Object.getPrototypeOf(u) !== Object.prototype) return false
-  // Other own keys than these have no JSON form, and are passed over by whoever writes it.
+  // Read as a record: any plain object is one.
   for (const key of Object.keys(u)) if (!isLeaf((u as { readonly [key: string]: unknown })[key])) return false
   return true
 }
@@ -19,7 +19,7 @@ const isFlat = (u: unknown): boolean => {
 const isTree = Schema.is(Schema.Json)
 
 /**
- * Whether a value is JSON as it stands. What is seen to be so at a glance is not walked: it is asked of every part a model streams.
+ * Whether a value is JSON as it stands. What is seen to be so at a glance is not walked: it is asked of every call, and of whatever a provider adds to a part.
  *
  * @category guards
  * @since 0.1.0

@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Fiber } from "effect"
+import { Cause, Effect, Fiber } from "effect"
 import type { Scheduler, Scope } from "effect"
 
 /**
@@ -62,14 +62,27 @@ export const make = (
         look()
       }, 0)
     }
+    /** An owner that cannot even look starts nothing more: thrown in a turn of its own, the defect would end the process. */
+    const ask = (): Next | "broken" => {
+      try {
+        return next()
+      } catch (defect) {
+        fork(Effect.logError("a session's owner cannot look for work any more", Cause.die(defect)))
+        return "broken"
+      }
+    }
     const look = (): void => {
       // Work that ends in the step that starts it is followed by what is next in this loop, not in its own stack.
       while (owner === "free") {
-        const work = asked(next)
+        const work = ask()
         if (work === "later") return
         if (work === "idle") return rest()
-        owner = work === "broken" ? "gone" : "working"
-        if (work !== "broken") begin(work)
+        if (typeof work === "string") {
+          owner = "gone"
+          return rest()
+        }
+        owner = "working"
+        begin(work)
       }
     }
     const begin = (work: Effect.Effect<void>): void => {
@@ -112,12 +125,3 @@ export const make = (
       })
     }
   })
-
-/** An owner that cannot even look starts nothing more; thrown in a turn of its own, the defect would end the process. */
-const asked = (next: () => Next): Next | "broken" => {
-  try {
-    return next()
-  } catch {
-    return "broken"
-  }
-}

@@ -17,7 +17,7 @@ import type { Entry } from "../ledger/Entry.ts"
 import type { Handed, Journal } from "../ledger/Journal.ts"
 import type { GenerationState } from "../ledger/Projection.ts"
 import type * as Checkpointer from "./Checkpointer.ts"
-import type * as ContextPreparation from "./ContextPreparation.ts"
+import * as ContextPreparation from "./ContextPreparation.ts"
 import type * as ToolPolicy from "./ToolPolicy.ts"
 import type * as ToolReconciler from "./ToolReconciler.ts"
 import type { ToolRunner } from "./ToolRunner.ts"
@@ -46,7 +46,7 @@ export interface Engine {
 }
 
 /**
- * The live generation: its admission, what it is doing, and its folded state. What many never need is not there until it is.
+ * The live generation: its admission, what it is doing, and its folded state.
  *
  * @category models
  * @since 0.1.0
@@ -56,7 +56,7 @@ export interface Run {
   readonly state: GenerationState
   readonly admission: Admission.Admission
   phase: Phase
-  /** How the newest step ended, decided and not yet journalled: one commit takes it together with what comes next. */
+  /** What is decided and not yet journalled, a step's end or what a boundary delivers: one commit takes it with what comes next. */
   staged: Staged | undefined
   /** Parking has waited as long as the grace time: what still runs is ended. */
   overdue: boolean
@@ -77,6 +77,15 @@ export interface Run {
   /** Calls whose answer is handed to the journal and not yet written. */
   deciding: Set<Ids.ToolCallId> | undefined
 }
+
+/**
+ * Whether the host has no hand in what a request carries: the conversation is in the fold and is sent as it is.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const isHandsOff = ({ context, journal, preparation }: Engine): boolean =>
+  context === undefined && journal.isWarm && preparation === ContextPreparation.identity
 
 /** @category models @since 0.1.0 */
 export interface Staged extends Handed {

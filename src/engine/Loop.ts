@@ -16,9 +16,8 @@ import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import { openCalls } from "../ledger/Projection.ts"
 import * as Checkpointer from "./Checkpointer.ts"
-import * as ContextPreparation from "./ContextPreparation.ts"
 import * as Ending from "./Ending.ts"
-import { closing, commit, type Engine, type Run } from "./Engine.ts"
+import { closing, commit, type Engine, isHandsOff, type Run } from "./Engine.ts"
 import * as Gate from "./Gate.ts"
 import { after } from "./Immediate.ts"
 import * as Outgoing from "./Outgoing.ts"
@@ -45,12 +44,11 @@ export const run = (engine: Engine, live: Run, idle: () => boolean): Effect.Effe
     Effect.exit,
     Effect.flatMap((exit) => {
       if (engine.journal.lost !== undefined) return Effect.void
-      const ended = Exit.isSuccess(exit)
-        ? Effect.void
-        : Exit.hasInterrupts(exit)
-          ? Ending.interrupted(engine, live)
-          : defect(engine, live, describe(exit.cause))
-      return live.staged === undefined ? ended : Effect.andThen(commit(engine, live, []), ended)
+      const written = live.staged === undefined ? Effect.void : commit(engine, live, [])
+      return Effect.flatMap(written, () => {
+        if (Exit.isSuccess(exit)) return Effect.void
+        return Exit.hasInterrupts(exit) ? Ending.interrupted(engine, live) : defect(engine, live, describe(exit.cause))
+      })
     }),
     Effect.andThen(Ending.settle(engine, live, idle)),
     // The journal is lost, and with it the right to say anything (L-R7): whoever opens the session next settles it.
@@ -165,16 +163,12 @@ const steps = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: R
  * Whether the next request follows in the run of this code: then one commit takes the end of the step before, what the boundary
  * delivers, and the request. Where a host has a hand in it, or anything is paused, each is written before what comes next.
  */
-const goesStraightOn = (engine: Engine, live: Run): boolean => {
-  const { context, journal, preparation } = engine
-  return (
-    context === undefined &&
-    journal.isWarm &&
-    journal.projection.pauses.length === 0 &&
-    preparation === ContextPreparation.identity &&
-    !isSpent(engine, live)
-  )
-}
+const goesStraightOn = (engine: Engine, live: Run): boolean =>
+  isHandsOff(engine) &&
+  engine.journal.projection.pauses.length === 0 &&
+  // What is being written, a pause perhaps, is folded before anything builds on the fold.
+  engine.journal.isQuiet &&
+  !isSpent(engine, live)
 
 /** Takes what the boundary delivers into the commit that is to come, and answers which inputs those are. */
 const stage = (engine: Engine, live: Run, first: boolean): ReadonlyArray<Ids.InputId> => {

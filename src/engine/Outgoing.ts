@@ -12,7 +12,7 @@ import type * as Ids from "../domain/Ids.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import * as ContextPreparation from "./ContextPreparation.ts"
 import * as Ending from "./Ending.ts"
-import type { Engine, Run } from "./Engine.ts"
+import { type Engine, isHandsOff, type Run } from "./Engine.ts"
 import { describe } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
 
@@ -48,11 +48,8 @@ export const make = (
   continues: boolean,
   restore: Restore
 ): Effect.Effect<Outgoing | undefined, SessionError> => {
-  const { context, journal, preparation } = engine
-  if (context !== undefined || !journal.isWarm || preparation !== ContextPreparation.identity) {
-    return prepared(engine, live, continues, restore)
-  }
-  const { messages } = journal.projection
+  if (!isHandsOff(engine)) return prepared(engine, live, continues, restore)
+  const { messages } = engine.journal.projection
   if (live.state.uncompleted.size === 0) {
     return Effect.succeed({ messages, carrying: delivering, carriedFirst: delivering, dropped: nothing })
   }

@@ -147,6 +147,7 @@ export class ToolRunner {
   /** Most schemas need nothing and are done at once; the others find what they need in what `open` was given. */
   #coded(tool: Tool.Any, coder: Coder, u: unknown): Effect.Effect<unknown, Schema.SchemaError> {
     const coded = coder(u)
+    // What a schema needs is of no type known here: what `open` was given is all there is.
     return isDone(coded) ? coded : Effect.provideContext(coded, this.contextOf(tool) as Context.Context<unknown>)
   }
 }

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { type Context, Effect, Schema } from "effect"
+import { Context, Effect, Schema } from "effect"
 import { Tool, type Toolkit } from "effect/ai"
 import type { Tools } from "../domain/Agent.ts"
 
@@ -23,6 +23,7 @@ export class Coders {
   readonly encodeFailure: Coder
 
   constructor(tool: Tool.Any) {
+    // A tool of any kind has schemas of no type in particular.
     const parameters: unknown = tool.parametersSchema
     this.decode = Schema.isSchema(parameters)
       ? Schema.decodeUnknownEffect(parameters as Schema.Top)
@@ -67,13 +68,18 @@ export class Toolkits {
     if (known !== undefined && hasSameHandlers(toolkit.tools, known.services, services)) {
       return Effect.succeed(known.resolved)
     }
-    return Effect.map(Effect.provideContext(toolkit, services), (made) => {
+    const handlers = handlersOf(toolkit.tools, services)
+    return Effect.map(Effect.provideContext(toolkit, handlers), (made) => {
       const resolved = new Resolved(made)
-      this.#known.set(toolkit, { resolved, services })
+      this.#known.set(toolkit, { resolved, services: handlers })
       return resolved
     })
   }
 }
+
+/** The handlers alone: what else a session was opened with is not kept for the next one. */
+const handlersOf = (tools: Tools, services: Services): Services =>
+  Context.makeUnsafe(new Map(Object.values(tools).map(({ id }) => [id, services.mapUnsafe.get(id)])))
 
 const hasSameHandlers = (tools: Tools, a: Services, b: Services): boolean =>
   Object.values(tools).every(({ id }) => a.mapUnsafe.get(id) === b.mapUnsafe.get(id))

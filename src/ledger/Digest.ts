@@ -16,6 +16,22 @@ const ofTexts = (texts: ReadonlyArray<string>, seed: number): string => {
       low = Math.imul(low ^ unit, 1597334677)
     }
   }
+  return finish(high, low)
+}
+
+const ofUnits = (units: Uint8Array, seed: number): string => {
+  let high = 0xdeadbeef ^ seed
+  let low = 0x41c6ce57 ^ seed
+  for (const unit of units) {
+    high = Math.imul(high ^ unit, 2654435761)
+    low = Math.imul(low ^ unit, 1597334677)
+  }
+  return finish(high, low)
+}
+
+const finish = (upper: number, lower: number): string => {
+  let high = upper
+  let low = lower
   high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
   low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
   return lettersOf(high) + lettersOf(low)
@@ -47,8 +63,7 @@ export const short = (...texts: ReadonlyArray<string>): string => ofTexts(texts,
  */
 export const long = (text: string): string => `${ofTexts([text], 0)}.${ofTexts([text], 1)}`
 
-/** Every byte is a character of its own in this encoding. */
-const ofBytes = (bytes: Uint8Array): string => long(new TextDecoder("windows-1252").decode(bytes))
+const ofBytes = (bytes: Uint8Array): string => `${ofUnits(bytes, 0)}.${ofUnits(bytes, 1)}`
 
 /**
  * The digest of everything in which two inputs of one id must agree to be the same input (L-I2).

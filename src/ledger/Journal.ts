@@ -156,6 +156,11 @@ export class Journal {
     return { record: "input", input, anchor, generation_id: generationId, delivery, time: this.now, ...digest }
   }
 
+  /** Whether everything handed in so far is written and folded. */
+  get isQuiet(): boolean {
+    return this.#batch === undefined
+  }
+
   /** Waits until everything handed in so far is written. */
   get flushed(): Effect.Effect<void, SessionError> {
     return this.stored === undefined || (this.#batch === undefined && this.#lost === undefined)
@@ -297,16 +302,19 @@ export class Journal {
       if (failure !== undefined && !(failure.certain && batch.every(({ refusable }) => refusable === true))) {
         this.#lose(failure.reason)
       }
-      const done = failure === undefined ? Exit.void : Exit.fail(this.#error(failure.reason))
+      const refused = failure === undefined ? undefined : Exit.fail(this.#error(failure.reason))
       for (const waiting of batch) {
-        if (failure === undefined) this.#apply(waiting.placed)
-        settle(waiting, done)
+        if (refused === undefined) {
+          this.#apply(waiting.placed)
+          waiting.applied?.()
+        } else waiting.failed?.()
+        waiting.done = refused ?? Exit.void
       }
     } catch (error) {
       // Nothing is left waiting, whatever went wrong here.
       const { reason } = unexpected(error)
       this.#lose(reason)
-      for (const waiting of batch) if (waiting.done === undefined) settle(waiting, Exit.fail(this.#error(reason)))
+      for (const waiting of batch) waiting.done ??= Exit.fail(this.#error(reason))
     }
     this.#dispatcher.scheduleTask(() => {
       for (const { done, resume } of batch) if (done !== undefined) resume?.(done)
@@ -355,7 +363,7 @@ export class Journal {
     // Completed in place: the caller made the bodies for this call and keeps no hold of them.
     const placed = entries as ReadonlyArray<Types.Mutable<Entry.Committed>>
     for (const entry of placed) {
-      if ("record" in entry) continue
+      if (Entry.isRecord(entry)) continue
       entry.session_id = this.sessionId
       entry.sequence = ++sequence
       entry.time = time
@@ -366,7 +374,7 @@ export class Journal {
   #apply(entries: ReadonlyArray<Entry.Committed>): void {
     for (const entry of entries) {
       this.projection.apply(entry)
-      if (!("record" in entry)) this.log.append(entry)
+      if (!Entry.isRecord(entry)) this.log.append(entry)
     }
     this.log.ring()
   }
@@ -408,12 +416,6 @@ const unexpected = (error: unknown): Failure => ({
   reason: toSessionReason({ _tag: "Unconfirmed", detail: String(error) }),
   certain: false
 })
-
-const settle = (waiting: Waiting, done: Exit.Exit<void, SessionError>): void => {
-  waiting.done = done
-  if (Exit.isSuccess(done)) waiting.applied?.()
-  else waiting.failed?.()
-}
 
 /** A store without types may answer anything; what is no effect would end the fiber that runs it. */
 const asEffect = <A, E>(answer: Effect.Effect<A, E>): Effect.Effect<A, E> =>

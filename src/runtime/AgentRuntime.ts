@@ -85,7 +85,7 @@ interface Opened {
   readonly core: Core
   readonly session: Session.Session
   readonly scope: Scope.Closeable
-  /** Made by the last holder, when it closes. */
+  /** Made by whoever waits first for the last holder to have closed it. */
   closed: Deferred.Deferred<void> | undefined
   holders: number
 }
@@ -109,7 +109,7 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
           // Being opened by another, or closed by its last holder: the id is free, or shared, when that is done.
           if (!("core" in found)) yield* restore(Deferred.await(found))
           else if (found.holders > 0) return yield* share(id, found, agent, settings)
-          else if (found.closed !== undefined) yield* restore(Deferred.await(found.closed))
+          else yield* restore(Deferred.await((found.closed ??= Deferred.makeUnsafe())))
         }
         const opening = Deferred.makeUnsafe<void>()
         sessions.set(id, opening)
@@ -141,13 +141,12 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
     opened.holders++
     const release = Effect.suspend(() => {
       if (--opened.holders > 0) return Effect.void
-      const closed = (opened.closed = Deferred.makeUnsafe())
       return opened.core.close(opened.options.onClose).pipe(
         Effect.andThen(Scope.close(opened.scope, Exit.void)),
         Effect.andThen(
           Effect.suspend(() => {
             sessions.delete(id)
-            return Deferred.succeed(closed, undefined)
+            return opened.closed === undefined ? Effect.void : Deferred.succeed(opened.closed, undefined)
           })
         ),
         Effect.asVoid

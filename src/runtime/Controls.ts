@@ -227,16 +227,15 @@ export const resume = (core: Core, signal?: string): Effect.Effect<Receipt.Contr
  * @since 0.1.0
  */
 export const settleRested = (core: Core): void => {
-  const { saving } = core.pausing
   const { checkpointer, grace, journal, services } = core.engine
   if (core.projection.pauses.length === 0) return
   const run = core.live
   const busy = run !== undefined && run.phase._tag !== "Paused"
   const ready = Gate.ready(core.projection, run?.running?.values() ?? [], busy).filter(
-    (each) => !saving.includes(each.requested) && !core.pausing.isEnding(each)
+    (each) => !core.pausing.isSaving(each) && !core.pausing.isEnding(each)
   )
   if (ready.length === 0) return
-  for (const each of ready) saving.push(each.requested)
+  const release = core.pausing.save(ready)
   const saved: ReadonlyArray<Entry> =
     run === undefined ? [] : [{ type: "checkpoint.saved", generation_id: run.id, request: run.state.request }]
   const save =
@@ -268,11 +267,7 @@ export const settleRested = (core: Core): void => {
       journal.commit([...(lives ? saved : []), ...still.map((each: PauseState) => Gate.effective(each))])
     )
   })
-  // Until it is written: whoever rests meanwhile must not save and say it again.
-  const over = Effect.sync(() => {
-    for (const each of ready) saving.splice(saving.indexOf(each.requested), 1)
-  })
-  const once = Effect.ensuring(take, over)
+  const once = Effect.ensuring(take, Effect.sync(release))
   Effect.runForkWith(services)(Effect.forkIn(once, core.scope, { startImmediately: true }))
 }
 
@@ -287,7 +282,8 @@ const beforeRetry = Duration.seconds(1)
 export const decide = (core: Core, id: Ids.ToolCallId, decision: Decision): Effect.Effect<Receipt.ControlReceipt> =>
   control(core, () => {
     const run = core.live
-    const name = run?.state.calls.find((call) => call.id === id)?.name
+    const step = run?.state.step
+    const name = step?._tag === "Calling" ? step.calls.get(id)?.name : undefined
     // A correction that affects the call has withdrawn it, though its batch has not said so yet (L-T13).
     const withdrawn = run !== undefined && name !== undefined && Admission.affecting(run.admission, name).length > 0
     if (run?.asking?.has(id) === true && closing(run) === undefined && !withdrawn) {

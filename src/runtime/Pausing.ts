@@ -28,9 +28,9 @@ export interface Paused {
 export class Pausing {
   readonly #core: Paused
   /** Pauses whose end is handed to the journal and not yet written. */
-  readonly #ending: Array<PauseState> = []
-  /** Pauses, by the sequence that names them, whose checkpoint is being saved: whoever rests meanwhile must not save it again. */
-  readonly saving: Array<number> = []
+  #ending: ReadonlyArray<PauseState> = []
+  /** By the sequences that name them: until it is written, whoever rests must not save and say it again. */
+  #saving: ReadonlyArray<number> = []
   #alarm: { readonly instant: number; readonly fiber: Fiber.Fiber<unknown> } | undefined
 
   constructor(core: Paused) {
@@ -42,6 +42,20 @@ export class Pausing {
     return this.#ending.includes(pause)
   }
 
+  /** Whether the checkpoint of a pause not yet in effect is being saved. */
+  isSaving({ requested }: PauseState): boolean {
+    return this.#saving.includes(requested)
+  }
+
+  /** The checkpoint of these pauses is being saved; the function returned says that it no longer is. */
+  save(pauses: ReadonlyArray<PauseState>): () => void {
+    const requested = pauses.map((each) => each.requested)
+    this.#saving = [...this.#saving, ...requested]
+    return () => {
+      this.#saving = this.#saving.filter((each) => !requested.includes(each))
+    }
+  }
+
   /** Ends the pauses whose conditions hold, and lets what they held back go on. Answers whether there was one. */
   settle(): boolean {
     const { engine } = this.#core
@@ -50,9 +64,9 @@ export class Pausing {
     this.#setAlarm()
     const ending = Gate.ending(projection, engine.journal.now).filter((each) => !this.isEnding(each))
     if (ending.length === 0) return false
-    this.#ending.push(...ending)
+    this.#ending = [...this.#ending, ...ending]
     const over = () => {
-      for (const each of ending) this.#ending.splice(this.#ending.indexOf(each), 1)
+      this.#ending = this.#ending.filter((each) => !ending.includes(each))
     }
     const applied = () => {
       over()

@@ -222,7 +222,10 @@ describe("Collector", () => {
   it("parameters that are no JSON become text, and none at all become an empty object", () => {
     const given: ReadonlyArray<readonly [unknown, unknown]> = [
       [{ a: [1, null] }, { a: [1, null] }],
-      [{ a: 1, b: "x" }, { a: 1, b: "x" }],
+      [
+        { a: 1, b: "x" },
+        { a: 1, b: "x" }
+      ],
       [10n, "10"],
       [{ n: Number.NaN }, "[object Object]"],
       [undefined, {}]

@@ -16,7 +16,7 @@ export interface SourceFile {
 
 export const filesUnder = (folder: string, extension: string): ReadonlyArray<SourceFile> =>
   readdirSync(posix.join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(extension))
+    .filter((entry) => entry.isFile() && entry.name.endsWith(extension) && !entry.parentPath.includes("node_modules"))
     .map((entry) => posix.join(entry.parentPath.replaceAll("\\", "/"), entry.name))
     .map((path) => ({ path: posix.relative(root.replaceAll("\\", "/"), path), text: readFileSync(path, "utf8") }))
     .toSorted((left, right) => (left.path < right.path ? -1 : 1))
