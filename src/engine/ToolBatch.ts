@@ -233,13 +233,19 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
     // What has not been launched stays asked for: whoever goes on will launch it (L-C9).
     if (closing(live)?.parks === true && !isRunning(live)) return undefined
     if (answering.isOver) return answering.message
-    if (calls.some(isToReap)) continue
+    if (calls.some(isToReap)) {
+      yield* counted
+      continue
+    }
     live.phase = waitingPhase(engine, live, request)
     engine.rested()
     yield* changed(engine, live, restore)
     live.phase = { _tag: "RunningTools", request }
   }
 })
+
+/** An operation for the scheduler to count: however many calls end at once, others have their turns in between (L-C5). */
+const counted = Effect.suspend(() => Effect.void)
 
 const isToReap = (call: Call): boolean => call.state._tag === "Running" && (call.exit !== undefined || call.overdue)
 

@@ -1,6 +1,6 @@
 /** One commit for one transition: what a step writes together, and that nothing builds on what is not yet folded. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Scheduler } from "effect"
 import { AgentRuntime, ToolScope } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { fork, open, type Options, types } from "../support/harness.ts"
@@ -130,4 +130,25 @@ describe("L-C2 a pause that is being written when a call ends", () => {
       })
     )
   }
+})
+
+describe("L-C4 however many calls end at once", () => {
+  law("L-C4 L-T7 a cancel is heard between them, and no later one is launched", () =>
+    Effect.gen(function* () {
+      const calls = Array.from({ length: 200 }, (_, index) => ({ name: "look", params: { path: `${index}` } }))
+      const asked = yield* Deferred.make<void>()
+      const h = yield* inMemory({
+        script: [ScriptedModel.calls(calls)],
+        look: (path) => Effect.as(path === "9" ? Deferred.succeed(asked, undefined) : Effect.void, "seen")
+      })
+      const id = yield* h.prompt("look everywhere", "p")
+      yield* Deferred.await(asked)
+      // In a turn of its own, as a host's would come.
+      yield* Effect.yieldNow
+      yield* h.session.cancel(id)
+      const { tools } = yield* report(h, id)
+      assert.isBelow(h.began.length, calls.length)
+      assert.strictEqual(tools.filter(({ status }) => status._tag === "Completed").length, h.began.length)
+    }).pipe(Effect.provideService(Scheduler.MaxOpsBeforeYield, 16))
+  )
 })
