@@ -10,6 +10,7 @@ import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, Outcome } from "../domain/Generation.ts"
+import type * as Ids from "../domain/Ids.ts"
 import { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { Handed } from "../ledger/Journal.ts"
@@ -79,8 +80,7 @@ export const close = (
   const overrides = already === undefined || (already.outcome === "stopped" && end.outcome === "cancelled")
   const pending = Admission.close(run.admission, overrides ? end : already)
   if (pending.length === 0 && entries.length === 0) return Effect.void
-  const held = pending.map((input) => Delivery.held(input.id, run.id, end.held, heldCause(end)))
-  return engine.journal.commit([...entries, ...held], handed)
+  return engine.journal.commit([...entries, ...pending.map((input) => held(run, input.id, end))], handed)
 }
 
 /**
@@ -95,6 +95,15 @@ export const fail = (
   kind: GenerationError["kind"],
   message: string
 ): Effect.Effect<void, SessionError> => close(engine, run, failed({ kind, message }))
+
+/**
+ * Holds an input that the generation's end leaves undelivered.
+ *
+ * @category entries
+ * @since 0.1.0
+ */
+export const held = (run: Run, id: Ids.InputId, end: Closing): Entry =>
+  Delivery.held(id, run.id, end.held, heldCause(end))
 
 /** A steer held for the budget is held by the budget, however the generation ends (L-C8). */
 const heldCause = (end: Closing): EventCause => (end.held === "budget-exhausted" ? "budget" : end.cause)
@@ -151,8 +160,7 @@ export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idl
   run.phase = { _tag: "Ending", outcome: end.outcome }
   const entries: Array<Entry> = []
   for (const id of run.state.inputIds) {
-    if (projection.inputs.get(id)?.status._tag === "Admitted")
-      entries.push(Delivery.held(id, run.id, end.held, heldCause(end)))
+    if (projection.inputs.get(id)?.status._tag === "Admitted") entries.push(held(run, id, end))
   }
   const { delivered, undelivered, unknown } = Report.partition(projection, run.state)
   entries.push({

@@ -60,7 +60,8 @@ export const send = (
   const consumed = Effect.suspend(() =>
     Stream.runForEachArray(
       model.streamText({
-        prompt: Prompt.fromMessages(messages),
+        // A list of its own: what a provider does with it changes nothing here.
+        prompt: Prompt.fromMessages(messages.slice()),
         toolkit,
         disableToolCallResolution: true,
         toolCallValidation: "deferred"

@@ -13,7 +13,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Exit, Queue, Result, Schema } from "effect"
+import { Effect, Exit, Queue, Schema } from "effect"
 import { Prompt, type Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Supervised from "../boundary/Supervised.ts"
@@ -31,7 +31,7 @@ import { decide, type NotStarted, type View } from "./ToolDecision.ts"
 import { about, type Call, established, type Established, notStarted } from "./ToolCalls.ts"
 import * as ToolPolicy from "./ToolPolicy.ts"
 import * as ToolResult from "./ToolResult.ts"
-import { mayNeedApproval, type Outcome } from "./ToolRunner.ts"
+import { describe, mayNeedApproval, type Outcome, outcomeOf } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
 
 /**
@@ -89,8 +89,9 @@ class Answering implements View {
   entries: Array<Entry>
   /** Whether what asked for the calls is yet to be journalled. */
   isOpening: boolean
+  /** How many calls have no answer yet. */
+  open = 0
   #ended: Array<Ids.ToolCallId> = []
-  #open = 0
 
   constructor(batch: Batch) {
     const { agent } = batch.engine
@@ -100,7 +101,7 @@ class Answering implements View {
     this.onCorrection = agent.onCorrection
     this.entries = batch.opening ?? []
     this.isOpening = batch.opening !== undefined
-    for (const call of batch.calls) if (call.state._tag !== "Ended") this.#open++
+    for (const call of batch.calls) if (call.state._tag !== "Ended") this.open++
   }
 
   get closing(): Admission.Closing | undefined {
@@ -117,7 +118,7 @@ class Answering implements View {
 
   /** Whether every call has its answer. */
   get isOver(): boolean {
-    return this.#open === 0
+    return this.open === 0
   }
 
   /** The message that answers the calls, in the order requested (L-T2). */
@@ -136,7 +137,7 @@ class Answering implements View {
   ): void {
     call.state = { _tag: "Ended" }
     call.answer = ToolResult.part(call, isFailure, result, modelOutput)
-    this.#open--
+    this.open--
     this.#ended.push(call.id)
     this.batch.live.asking?.delete(call.id)
     this.entries.push(entry)
@@ -181,9 +182,10 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
       const decoding = engine.tools.decode(tool, call.params)
       // A schema that waits is the host's: what asked for the calls is written before it.
       if (!isDone(decoding) && answering.entries.length > 0) yield* journal.commit(answering.take().entries)
-      const decoded = isDone(decoding) && Exit.isSuccess(decoding) ? decoding.value : yield* decoding
-      if (Result.isFailure(decoded)) answering.endUnstarted(call, invalid(decoded.failure))
-      else admit(engine, call, tool, decoded.success)
+      const decoded = isDone(decoding) ? decoding : yield* waited(answering, decoding)
+      if (decoded === undefined) continue
+      if (Exit.isFailure(decoded)) answering.endUnstarted(call, invalid(describe(decoded.cause)))
+      else admit(engine, call, tool, decoded.value)
     }
   }
   while (true) {
@@ -234,7 +236,8 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
     if (closing(live)?.parks === true && !isRunning(live)) return undefined
     if (answering.isOver) return answering.message
     if (calls.some(isToReap)) {
-      yield* counted
+      // However fast calls end, whoever has something to say has a turn before the next one is launched (L-T3, L-C5).
+      if (answering.open > 1) yield* Effect.yieldNow
       continue
     }
     live.phase = waitingPhase(engine, live, request)
@@ -243,9 +246,6 @@ const perform = Effect.fnUntraced(function* (answering: Answering) {
     live.phase = { _tag: "RunningTools", request }
   }
 })
-
-/** An operation for the scheduler to count: however many calls end at once, others have their turns in between (L-C5). */
-const counted = Effect.suspend(() => Effect.void)
 
 const isToReap = (call: Call): boolean => call.state._tag === "Running" && (call.exit !== undefined || call.overdue)
 
@@ -297,6 +297,15 @@ const isRunning = ({ running }: Run): boolean => running !== undefined && runnin
 /** A waiting approval is not running (L-T13): with nothing else under way, a paused batch is at rest. */
 const waitingPhase = (engine: Engine, live: Run, request: number): Phase =>
   !isRunning(live) && Gate.isPaused(engine.journal.projection) ? { _tag: "Paused" } : { _tag: "RunningTools", request }
+
+/** Waits for a schema of the host's; `undefined` when the run was cut meanwhile: what ends it withholds the call. */
+const waited = (
+  { batch: { engine, live, restore } }: Answering,
+  decoding: Effect.Effect<unknown, Schema.SchemaError>
+) =>
+  Effect.flatMap(Supervised.run(decoding, restore, engine.grace), (answer) =>
+    answer._tag === "Ended" ? Effect.succeed(answer.exit) : Effect.as(Ending.interrupted(engine, live), undefined)
+  )
 
 /** Unknown tools and invalid parameters are answered as data before anything is launched (L-T6). */
 const invalid = (detail: string): NotStarted => ({ _tag: "NotStarted", reason: "invalid", detail })
@@ -403,7 +412,11 @@ const reap = (answering: Answering, call: Call): Effect.Effect<void> => {
     return Effect.void
   }
   const output: Outcome =
-    call.exit === undefined || Exit.isFailure(call.exit) ? { _tag: "Interrupted" } : call.exit.value
+    call.exit === undefined
+      ? { _tag: "Interrupted" }
+      : Exit.isFailure(call.exit)
+        ? outcomeOf(call.exit.cause)
+        : call.exit.value
   switch (output._tag) {
     case "Completed": {
       const { isFailure } = output

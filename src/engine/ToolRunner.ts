@@ -44,14 +44,13 @@ export class ToolRunner {
     return Object.hasOwn(tools, name) ? tools[name] : undefined
   }
 
-  /** Why a call's parameters are invalid for its tool, or what the handler is to be given; an `Exit` if no schema waits. */
-  decode(tool: Tool.Any, params: unknown): Effect.Effect<Result.Result<unknown, string>> {
-    const decoded = attempt(() => {
+  /** What the handler is to be given, or why the parameters are invalid for its tool; an `Exit` if no schema waits. */
+  decode(tool: Tool.Any, params: unknown): Effect.Effect<unknown, Schema.SchemaError> {
+    return attempt(() => {
       // Looked for here: what has no handler is answered, like what is called wrongly, before anything is launched.
       this.#handler(tool)
       return this.#coded(tool, this.#resolved.coders(tool).decode, params)
     })
-    return isDone(decoded) ? Exit.succeed(checked(decoded)) : Effect.map(Effect.exit(decoded), checked)
   }
 
   /** What a handler runs with: what its own layer was given, under what `open` was given. */
@@ -111,7 +110,7 @@ export class ToolRunner {
       if (Exit.isFailure(exit)) {
         return { _tag: "Failed", error: `${tool.name} returned what its schema forbids: ${describe(exit.cause)}` }
       }
-      const output = { _tag: "Completed", isFailure: false, result: toJson(exit.value) } as const
+      const output = { _tag: "Completed", isFailure: false, result: kept(exit.value) } as const
       if (tool.toModelOutput === undefined) return output
       try {
         return { ...output, modelOutput: tool.toModelOutput(value) }
@@ -134,7 +133,7 @@ export class ToolRunner {
       : failure.success
     const encoded = this.#coded(tool, this.#resolved.coders(tool).encodeFailure, error)
     return Effect.map(Effect.exit(encoded), (exit) =>
-      Exit.isSuccess(exit) ? { _tag: "Completed", isFailure: true, result: toJson(exit.value) } : failed
+      Exit.isSuccess(exit) ? { _tag: "Completed", isFailure: true, result: kept(exit.value) } : failed
     )
   }
 
@@ -170,12 +169,8 @@ const attempt = <A, E>(run: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
   }
 }
 
-const checked: (exit: Exit.Exit<unknown, Schema.SchemaError>) => Result.Result<unknown, string> = Exit.match({
-  onSuccess: (decoded) => Result.succeed(decoded),
-  onFailure: (cause) => Result.fail(describe(cause))
-})
-
-const outcomeOf = (cause: Cause.Cause<unknown>): Outcome =>
+/** How a handler ended that did not return. */
+export const outcomeOf = (cause: Cause.Cause<unknown>): Outcome =>
   Cause.hasInterruptsOnly(cause) ? { _tag: "Interrupted" } : { _tag: "Failed", error: describe(cause) }
 
 const isHandler = (u: unknown): u is Tool.Handler<string> =>
@@ -184,11 +179,21 @@ const isHandler = (u: unknown): u is Tool.Handler<string> =>
 /** One line a person can read: the message of the first error or defect, never a stack. */
 export const describe = (cause: Cause.Cause<unknown>): string => {
   const error: unknown = Cause.squash(cause)
-  if (error instanceof Error && error.message !== "") return error.message
-  if (typeof error === "object" && error !== null && "_tag" in error) {
-    return `${String(error._tag)}: ${JSON.stringify(error)}`
+  try {
+    if (error instanceof Error && error.message !== "") return error.message
+    if (typeof error === "object" && error !== null && "_tag" in error) {
+      return `${String(error._tag)}: ${JSON.stringify(error)}`
+    }
+    return String(error)
+  } catch {
+    return "an error that cannot be printed"
   }
-  return String(error)
+}
+
+/** A result as it is now: what its handler does with it later changes nothing (L-T8). */
+const kept = (u: unknown): Schema.Json => {
+  const json = toJson(u)
+  return typeof json === "object" && json !== null ? structuredClone(json) : json
 }
 
 /** A value as the JSON it would be sent as; what has no JSON form is given as text rather than lost. */

@@ -183,6 +183,7 @@ export class Core {
     const delivery = "request_boundary"
     const bound = { generation_id: run.id, input_id: input.id, target_generation_id: run.id }
     const held: ReadonlyArray<Entry> = promoted === undefined ? [] : [Delivery.held(promoted, null, "promoted", "user")]
+    let late: Effect.Effect<void, SessionError> = Effect.void
     const over = this.reservations.join(run.admission, input.id, promoted)
     const written = this.engine.journal.commit(
       [
@@ -194,7 +195,7 @@ export class Core {
       {
         refusable: true,
         applied: () => {
-          Admission.admit(run.admission, input)
+          if (!Admission.admit(run.admission, input)) late = this.#holdLate(run, input.id)
           over()
           this.pausing.settle()
         },
@@ -202,15 +203,19 @@ export class Core {
       }
     )
     if (!isOpen(written)) return Effect.succeed(this.#receipt(input.id))
-    const receipt = Effect.suspend(() => {
-      const status = this.projection.inputs.get(input.id)?.status
-      // Admission closed while this was being written: it is held with the closing reason, and the end waits for it (L-A7).
-      const closed = status?._tag === "Admitted" && Admission.get(run.admission)._tag === "Closed"
-      return closed
-        ? Effect.map(Effect.exit(this.await(run.id)), () => this.#receipt(input.id))
-        : Effect.succeed(this.#receipt(input.id))
-    })
+    const receipt = Effect.suspend(() => Effect.map(Effect.exit(late), () => this.#receipt(input.id)))
     return this.#answered(written, receipt, input, anchor)
+  }
+
+  /**
+   * Admission closed while an input was being written: it is held with the closing reason, and no terminal event precedes that
+   * (L-A7). What is handed on stays as it is (L-C9).
+   */
+  #holdLate(run: Run, id: Ids.InputId): Effect.Effect<void, SessionError> {
+    const end = closing(run)
+    return end === undefined || end.parks === true
+      ? Effect.void
+      : this.engine.journal.commit([Ending.held(run, id, end)])
   }
 
   /** The report of a generation, when it has one (L-C4). */
