@@ -2,6 +2,7 @@
 import { Effect, Queue } from "effect"
 import type { Running, Work } from "../adapter.ts"
 import { ended } from "./fibers.ts"
+import { waited } from "./provider.ts"
 
 export const start = (work: Work): Running => {
   const inbox = Effect.runSync(Queue.unbounded<unknown>())
@@ -9,7 +10,7 @@ export const start = (work: Work): Running => {
   const messages: Array<unknown> = [{ role: "user", content: "hi" }]
   const provider = Effect.suspend(() => {
     const answer = work.provider(messages)
-    return answer instanceof Promise ? Effect.promise(() => answer) : Effect.succeed(answer)
+    return typeof answer === "function" ? waited(answer) : Effect.succeed(answer)
   })
   const tool = Effect.sync(() => {
     const text = work.tool()

@@ -10,7 +10,8 @@ export const start = (work: Work) => {
   const run = async (): Promise<Outcome> => {
     while (true) {
       messages.push(...inbox.splice(0))
-      const answer = await work.provider(messages, abort.signal)
+      const asked = work.provider(messages)
+      const answer = await (typeof asked === "function" ? asked(abort.signal) : asked)
       if (answer === "tool") {
         const id = `c${++calls}`
         messages.push({ role: "assistant", content: [{ type: "tool-call", id, name: "noop", params: { x: 1 } }] })

@@ -1,4 +1,7 @@
-/** A bare loop over `streamText`: no events, no steering but a list, no admission. What nothing on effect/ai can go below. */
+/**
+ * A bare loop over `streamText`: no events, no admission, no steering but a list. With a plain call of the tool it is what no
+ * runtime on effect/ai that asks in this way can go below; a runtime that does without `toolkit.handle` can go below the one with it.
+ */
 import { Context, Effect, Layer, Stream } from "effect"
 import { LanguageModel, Prompt, type Response } from "effect/ai"
 import type { Adapter, Running } from "../adapter.ts"

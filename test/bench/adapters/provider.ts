@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import { LanguageModel, Prompt, Response, Tool, Toolkit } from "effect/ai"
-import type { Answer, Work } from "../adapter.ts"
+import type { Answer, Waiting, Work } from "../adapter.ts"
 
 /** The generation a fiber belongs to; `steer` is set once it can be steered. */
 export interface Driven {
@@ -33,16 +33,16 @@ export const handlers = toolkit.toLayer({
     })
 })
 
+/** Interrupting it aborts the signal that it gives, as a request by `fetch` is aborted. */
+export const waited = (waiting: Waiting): Effect.Effect<Answer> => Effect.promise((signal) => waiting(signal))
+
 /** What the generation's provider says to these messages, and the number of its next call. */
 export const asked = (messages: ReadonlyArray<unknown>): Effect.Effect<readonly [Answer, number]> =>
   Effect.flatMap(Current, (driven) => {
     const answer = driven.work.provider(messages)
     const call = ++driven.calls
-    return answer instanceof Promise
-      ? Effect.map(
-          Effect.promise(() => answer),
-          (answer) => [answer, call] as const
-        )
+    return typeof answer === "function"
+      ? Effect.map(waited(answer), (answer) => [answer, call] as const)
       : Effect.succeed([answer, call] as const)
   })
 

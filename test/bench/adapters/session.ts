@@ -2,6 +2,7 @@
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import { Agent, AgentRuntime, type Event, type Ids, Input, Limits, type Session } from "../../../src/index.ts"
 import type { Adapter, Outcome, Running, Work } from "../adapter.ts"
+import { idle } from "../measure.ts"
 import { ended } from "./fibers.ts"
 import { Current, drive, type Driven, layer, type Provider, toolkit } from "./provider.ts"
 
@@ -78,10 +79,11 @@ export const adapter = (context: Context.Context<Services>, receipts: Receipts):
     const host = Effect.orDie(generation(driven, (it) => (started = it)))
     const done = ended(Effect.runForkWith(own)(host))
     // The host has its answer first: closing the session is no part of how long the generation took to end.
-    void done.then(() => setImmediate(() => Effect.runFork(Scope.close(scope, Exit.void))))
+    const settled = done.then(idle).then(() => Effect.runPromise(Scope.close(scope, Exit.void)))
     const run = receipts === "at once" ? Effect.runSync : Effect.runPromise
     return {
       done,
+      settled,
       steer: (text) => run(running().submit(text)),
       steerAll: (texts) => {
         const { submit } = running()

@@ -1,5 +1,6 @@
 /** A cell measures one thing of one peer in a process of its own. */
 import type { Adapter, Running } from "../adapter.ts"
+import { idle } from "../measure.ts"
 
 export type Numbers = { readonly [name: string]: number }
 
@@ -10,6 +11,12 @@ export type Cell = (adapter: Adapter, args: ReadonlyArray<number>) => Promise<Nu
 export const expectEnd = async (running: Running, outcome: "done" | "cancelled"): Promise<void> => {
   const ended = await running.done
   if (ended !== outcome) throw new Error(`expected ${outcome}: ${ended}`)
+}
+
+/** Waits until nothing of these goes on after their end, so that the CPU time of it is counted. */
+export const settle = async (generations: ReadonlyArray<Running>): Promise<void> => {
+  await Promise.all(generations.map(({ settled }) => settled))
+  await idle()
 }
 
 /** Whether a steer that bears this text is among the last messages, in whatever form the peer keeps them. */

@@ -1,4 +1,4 @@
-/** What finished generations leave behind: the heap after 10,000 of three requests, each in a session that is closed. */
+/** What finished generations leave behind: the heap after 10,000 of three tool calls and a last word, each in a session that is closed. */
 import { collect, heapUsed, pause } from "../measure.ts"
 import { type Cell, expectEnd } from "./cell.ts"
 

@@ -1,7 +1,7 @@
 /** So many generations parked at the provider at once: what starting, holding, and steering and finishing them costs. */
-import type { Answer, Running } from "../adapter.ts"
-import { collect, cpuTime, heapUsed, idle, now, pause, residentSet, until } from "../measure.ts"
-import { carries, type Cell, expectEnd } from "./cell.ts"
+import type { Answer, Running, Waiting } from "../adapter.ts"
+import { collect, cpuTime, heapUsed, now, pause, residentSet, until } from "../measure.ts"
+import { carries, type Cell, expectEnd, settle } from "./cell.ts"
 
 export const run: Cell = async (adapter, [count = 1000]) => {
   for (let warm = 0; warm < 200; warm++) {
@@ -23,8 +23,8 @@ export const run: Cell = async (adapter, [count = 1000]) => {
     const work = {
       steerable: true,
       tool: () => undefined,
-      provider: (messages: ReadonlyArray<unknown>): Answer | Promise<Answer> => {
-        if (++asked === 1) return new Promise((resolve) => releases.push(resolve))
+      provider: (messages: ReadonlyArray<unknown>): Answer | Waiting => {
+        if (++asked === 1) return () => new Promise((resolve) => releases.push(resolve))
         if (carries(messages, "MARK")) seen++
         return "done"
       }
@@ -45,8 +45,9 @@ export const run: Cell = async (adapter, [count = 1000]) => {
   await Promise.all(generations.map((running) => running.steer("MARK")))
   for (const release of releases) release("tool")
   for (const running of generations) await expectEnd(running, "done")
-  await idle()
-  const ended = { cpu: cpuTime() - endCpu, wall: now() - endWall }
+  const wall = now() - endWall
+  await settle(generations)
+  const ended = { cpu: cpuTime() - endCpu, wall }
   if (seen !== count) throw new Error(`${seen} of ${count} steers were carried`)
   return {
     rss: (after.resident - before.resident) / count / 1024,

@@ -1,4 +1,7 @@
-/** What one request and its tool call cost, in generations of so many requests, once the compiler is done. */
+/**
+ * What one request and its tool call cost once the compiler is done, in generations of so many such steps. The request that ends a
+ * generation is shared out among its steps.
+ */
 import type { Adapter } from "../adapter.ts"
 import { collect, cpuTime, idle, now } from "../measure.ts"
 import { type Cell, expectEnd } from "./cell.ts"
@@ -7,7 +10,7 @@ const warm = 10_000
 const measured = 10_000
 const patience = 8_000_000
 
-/** One generation of so many steps. */
+/** One generation of so many steps, and the request that ends it. */
 export const generation = (adapter: Adapter, steps: number, subscribers = 1) => {
   let asked = 0
   const provider = () => (++asked > steps ? "done" : "tool")

@@ -12,7 +12,7 @@ const park = async (adapter: Adapter) => {
     steerable: true,
     tool: () => undefined,
     provider: (messages) => {
-      if (++asked === 1) return new Promise((resolve) => parked.resolve(resolve))
+      if (++asked === 1) return () => new Promise((resolve) => parked.resolve(resolve))
       next.resolve({ at: now(), messages: messages.length })
       return "done"
     }

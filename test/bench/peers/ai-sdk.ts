@@ -47,14 +47,14 @@ export const settings = (work: Work) => {
     modelId: "m",
     supportedUrls: {},
     doGenerate: async ({ abortSignal, prompt }) => {
-      const asked = work.provider(prompt, abortSignal)
-      const answer = asked instanceof Promise ? await asked : asked
+      const asked = work.provider(prompt)
+      const answer = typeof asked === "function" ? await asked(abortSignal) : asked
       const content = answer === "tool" ? [toolCall(++calls)] : [{ type: "text" as const, text: "ok" }]
       return { content, finishReason: finish(answer), usage, warnings: [] }
     },
     doStream: async ({ abortSignal, prompt }) => {
-      const asked = work.provider(prompt, abortSignal)
-      const answer = asked instanceof Promise ? await asked : asked
+      const asked = work.provider(prompt)
+      const answer = typeof asked === "function" ? await asked(abortSignal) : asked
       const parts = streamed(answer, ++calls)
       const stream = new ReadableStream<LanguageModelV4StreamPart>({
         start: (controller) => {

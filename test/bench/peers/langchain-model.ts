@@ -31,8 +31,8 @@ export class BenchModel extends BaseChatModel {
     options: this["ParsedCallOptions"],
     _run?: CallbackManagerForLLMRun
   ): Promise<ChatResult> {
-    const asked = this.#work.provider(messages, options.signal)
-    const answer = asked instanceof Promise ? await asked : asked
+    const asked = this.#work.provider(messages)
+    const answer = typeof asked === "function" ? await asked(options.signal) : asked
     const message =
       answer === "tool"
         ? new AIMessage({

@@ -16,10 +16,10 @@ export const start = (work: Work): Running => {
   const steer = (text: string) => void inbox.push({ role: "user", content: text })
   let calls = 0
   const model: Model = {
-    getResponse: async ({ input }) => {
+    getResponse: async ({ input, signal }) => {
       const messages = typeof input === "string" ? [input] : input
-      const asked = work.provider(messages, abort.signal)
-      const answer = asked instanceof Promise ? await asked : asked
+      const asked = work.provider(messages)
+      const answer = typeof asked === "function" ? await asked(signal) : asked
       const id = ++calls
       return answer === "tool"
         ? {

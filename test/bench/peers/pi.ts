@@ -92,9 +92,9 @@ export const start = (work: Work): Running => {
     steeringMode: "all",
     streamFn: (_model, context, options) => {
       const events = createAssistantMessageEventStream()
-      const answer = work.provider(context.messages, options?.signal)
-      if (answer instanceof Promise) {
-        answer.then(
+      const answer = work.provider(context.messages)
+      if (typeof answer === "function") {
+        answer(options?.signal).then(
           (answer) => respond(events, answer, call),
           () => events.push({ type: "error", reason: "aborted", error: message([], "aborted") })
         )

@@ -31,8 +31,8 @@ class BenchModel extends Model {
   }
 
   override async *stream(messages: Array<Message>, options?: StreamOptions): AsyncIterable<ModelStreamEvent> {
-    const asked = this.#work.provider(messages, options?.cancelSignal)
-    const answer = asked instanceof Promise ? await asked : asked
+    const asked = this.#work.provider(messages)
+    const answer = typeof asked === "function" ? await asked(options?.cancelSignal) : asked
     yield { type: "modelMessageStartEvent", role: "assistant" }
     if (answer === "tool") {
       const toolUseId = `c${++this.#calls}`
