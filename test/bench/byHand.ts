@@ -11,7 +11,8 @@ import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
 
 export type Synchronous = "FULL" | "NORMAL"
 
-export const micros = (millis: number): string => `${(millis * 1000).toFixed(0)} µs`
+/** Milliseconds in microseconds, in tenths of one below a hundred. */
+export const micros = (millis: number): string => `${(millis * 1000).toFixed(millis < 0.1 ? 1 : 0)} µs`
 
 /** A folder on the disk that temporary files are on. */
 export const folder = Effect.acquireRelease(

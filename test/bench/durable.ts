@@ -12,8 +12,10 @@ import type * as Entry from "../../src/ledger/Entry.ts"
 import { Journal } from "../../src/ledger/Journal.ts"
 import { Projection } from "../../src/ledger/Projection.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
+import { toolkit } from "./adapters/provider.ts"
 import { byHand, folder, micros, stored, timed } from "./byHand.ts"
-import { cpu, generation, median, services, toolkit } from "./fixture.ts"
+import { cpu, generation, services } from "./fixture.ts"
+import { median } from "./measure.ts"
 
 interface Figure {
   readonly name: string
@@ -167,7 +169,7 @@ const step = Effect.gen(function* () {
   const steps = 100
   const over = (runtime: AgentRuntime.AgentRuntime["Service"]) =>
     Effect.suspend(() =>
-      Effect.provideContext(generation(steps, true), Context.add(shared, AgentRuntime.AgentRuntime, runtime))
+      Effect.provideContext(generation(steps), Context.add(shared, AgentRuntime.AgentRuntime, runtime))
     )
   const inMemory = over(Context.get(shared, AgentRuntime.AgentRuntime))
   const onDisk = over(Context.get(context, AgentRuntime.AgentRuntime))

@@ -8,8 +8,8 @@ import { performance } from "node:perf_hooks"
 import type * as Ids from "../../src/domain/Ids.ts"
 import { SessionStore, type StoredEntry } from "../../src/ledger/SessionStore.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
-import { byHand, folder, stored, type Synchronous, timed } from "../bench/byHand.ts"
-import { median } from "../bench/fixture.ts"
+import { byHand, folder, micros, stored, type Synchronous, timed } from "../bench/byHand.ts"
+import { median } from "../bench/measure.ts"
 import * as Postgres from "../support/postgres.ts"
 
 const body = JSON.stringify({
@@ -29,8 +29,6 @@ const entry = (position: number): StoredEntry => ({
   body,
   checksum: "0123456789abcdef"
 })
-
-const micros = (millis: number): string => `${(millis * 1000).toFixed(1)} µs`
 
 const sessions = Array.from({ length: 100 }, (_, n) => `ses_${String(n).padStart(16, "0")}` as Ids.SessionId)
 
