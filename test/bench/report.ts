@@ -29,6 +29,15 @@ const line = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |
 const table = (titles: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [line(titles), line(titles.map((_, index) => (index === 0 ? "---" : "---:"))), ...rows.map(line)].join("\n")
 
+/** Says so when a row's figures are of fewer rounds than there were. */
+const fewer = (runs: ReadonlyArray<Run>, figures: ReadonlyArray<Figure>): string => {
+  const all = new Set(runs.map(({ round }) => round)).size
+  const counts = figures.map((figure) => runsOf(runs, figure).length).filter((count) => count > 0)
+  const [least, most] = [Math.min(...counts), Math.max(...counts)]
+  if (least === all) return ""
+  return ` (${least === most ? least : `${least} to ${most}`} ${most === 1 ? "round" : "rounds"})`
+}
+
 const columnTable = (runs: ReadonlyArray<Run>, columns: ReadonlyArray<Column>): string | undefined => {
   const measured = columns.filter(([, cell, args]) =>
     runs.some((run) => run.cell === cell && run.args.join() === args.join())
@@ -42,7 +51,7 @@ const columnTable = (runs: ReadonlyArray<Run>, columns: ReadonlyArray<Column>): 
       if (value !== undefined) return shown(value, unit)
       return figure !== undefined && runsOf(runs, figure).length > 0 ? "failed" : "not run"
     })
-    return [[described[peer] ?? peer, ...values]]
+    return [[`${described[peer] ?? peer}${fewer(runs, figures)}`, ...values]]
   })
   return rows.length === 0
     ? undefined
@@ -130,12 +139,13 @@ const sections = (runs: ReadonlyArray<Run>): ReadonlyArray<readonly [title: stri
 
 const goalTable = (goals: ReadonlyArray<Goal>): string =>
   table(
-    ["goal", "ratio", "limit", ""],
-    goals.map(({ bound, limit, met, name, ratio }) => [
+    ["goal", "ratio", "limit", "rounds", ""],
+    goals.map(({ bound, limit, name, ratio, rounds, verdict }) => [
       name,
-      ratio.toFixed(2),
+      ratio?.toFixed(2) ?? "",
       `${bound} ${limit}`,
-      met ? "met" : "**MISSED**"
+      `${rounds}`,
+      verdict === "met" ? verdict : `**${verdict.toUpperCase()}**`
     ])
   )
 
@@ -155,17 +165,18 @@ const notes = (runs: ReadonlyArray<Run>): ReadonlyArray<string> => {
     )
   )
   const few = new Set(
-    peers.filter((peer) => {
-      const rounds = new Set(runs.filter((run) => run.peer === peer).map(({ round }) => round))
-      return rounds.size > 0 && rounds.size < new Set(runs.map(({ round }) => round)).size
-    })
+    runs.flatMap(({ args: [samples = 0], cell, numbers, peer }) =>
+      cell === "latency" && (numbers?.["measured"] ?? samples) < samples ? [described[peer] ?? peer] : []
+    )
   )
   const failures = runs.flatMap(({ args, cell, failure, peer }) =>
     failure === undefined ? [] : [`${cell} ${args.join(" ")} of ${described[peer] ?? peer}: ${failure}`]
   )
   return [
-    ...(few.size === 0 ? [] : [`In fewer rounds, being slow: ${[...few].map((peer) => described[peer]).join(", ")}.`]),
     ...(cold.size === 0 ? [] : [`Measured after fewer than 10,000 steps of warming: ${[...cold].join(", ")}.`]),
+    ...(few.size === 0
+      ? []
+      : [`From a submit to the next request in fewer samples, being slow: ${[...few].join(", ")}.`]),
     ...new Set(failures)
   ]
 }
@@ -180,7 +191,7 @@ export const markdown = (
   const { cores, cpu, date, memoryGiB, node, rounds, versions } = origin
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   const parts = [
-    `Measured on ${date}: ${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}; medians of ${rounds} rounds.`,
+    `Measured on ${date}: ${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}; medians of the rounds, ${rounds} where a row does not say fewer.`,
     named.join(", ") + ".",
     "### Goals",
     goalTable(goals),

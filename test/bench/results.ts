@@ -38,16 +38,15 @@ export const medianOf = (runs: ReadonlyArray<Run>, figure: Figure): number | und
   return values.length === 0 ? undefined : median(values)
 }
 
-/** The median over the rounds of what `compute` makes of one round's figures, in the rounds that have all of them. */
-export const medianBy = (
+/** What `compute` makes of one round's figures, in each of the rounds that have all of them. */
+export const inRounds = (
   runs: ReadonlyArray<Run>,
   figures: ReadonlyArray<Figure>,
   compute: (...values: ReadonlyArray<number>) => number
-): number | undefined => {
+): ReadonlyArray<number> => {
   const rounds = new Set(runs.map(({ round }) => round))
-  const computed = [...rounds].flatMap((round) => {
+  return [...rounds].flatMap((round) => {
     const values = figures.flatMap((figure) => valueIn(runs, round, figure) ?? [])
     return values.length === figures.length ? [compute(...values)] : []
   })
-  return computed.length === 0 ? undefined : median(computed)
 }
