@@ -163,14 +163,15 @@ describe("L-T8 what a host still holds of what it gave", () => {
     Effect.gen(function* () {
       const scripted = yield* ScriptedModel.make([call, done])
       const model = Context.get(yield* Layer.build(scripted.layer), LanguageModel.LanguageModel)
-      const greedy = LanguageModel.LanguageModel.of({
+      // As a host without types would write it.
+      const greedy = {
         ...model,
-        streamText: (options: Parameters<typeof model.streamText>[0]) => {
+        streamText: (options: { readonly prompt: Prompt.RawInput }) => {
           const given: unknown = Prompt.make(options.prompt).content
           if (Array.isArray(given)) given.push(...Prompt.make(options.prompt).content)
           return model.streamText(options)
         }
-      })
+      } as unknown as typeof model
       const runtime = yield* AgentRuntime.AgentRuntime
       const handlers = toolkit.toLayer({
         look: () => Effect.succeed(""),
