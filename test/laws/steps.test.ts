@@ -15,6 +15,19 @@ const stored = Effect.map(Stores.disk, Stores.watch)
 const booted = (options: Options) => Effect.flatMap(stored, (store) => Stores.boot(store.service, options))
 const inMemory = (options: Options) => Effect.provide(open(options), AgentRuntime.layerMemory)
 
+/** A prompt whose one call runs until it is let go. */
+const working = Effect.gen(function* () {
+  const store = yield* stored
+  const gate = yield* Deferred.make<void>()
+  const h = yield* Stores.boot(store.service, {
+    script: [edit("a"), done],
+    edit: () => Effect.as(Deferred.await(gate), "did")
+  })
+  const id = yield* h.prompt("do it", "p")
+  yield* seen(h, "tool.started")
+  return { h, id, store, go: Deferred.succeed(gate, undefined) }
+})
+
 /** What each append carried of the events and records named. */
 const told = (store: Stores.Watched, ...kinds: ReadonlyArray<string>) =>
   store.appends
@@ -55,16 +68,9 @@ describe("L-T10 what a step writes", () => {
 
   law("L-B1 L-B5 a correction is delivered in the commit of the request that carries it, after the results", () =>
     Effect.gen(function* () {
-      const store = yield* stored
-      const gate = yield* Deferred.make<void>()
-      const h = yield* Stores.boot(store.service, {
-        script: [edit("a"), done],
-        edit: () => Effect.as(Deferred.await(gate), "did")
-      })
-      const id = yield* h.prompt("do it", "p")
-      yield* seen(h, "tool.started")
+      const { go, h, id, store } = yield* working
       yield* h.steer(id, "not so", { id: "s" })
-      yield* Deferred.succeed(gate, undefined)
+      yield* go
       yield* report(h, id)
       assert.deepStrictEqual(told(store, "tool.completed", "message", "steering.applied", "request.started")[2], [
         "tool.completed",
@@ -107,18 +113,11 @@ describe("L-C2 a pause that is being written when a call ends", () => {
   for (const scope of [ToolScope.tools("edit"), undefined]) {
     law(`L-C2 takes effect before the next request, ${scope === undefined ? "of all work" : "of that tool"}`, () =>
       Effect.gen(function* () {
-        const store = yield* stored
-        const gate = yield* Deferred.make<void>()
-        const h = yield* Stores.boot(store.service, {
-          script: [edit("a"), done],
-          edit: () => Effect.as(Deferred.await(gate), "did")
-        })
-        const id = yield* h.prompt("do it", "p")
-        yield* seen(h, "tool.started")
+        const { go, h, id, store } = yield* working
         const held = yield* Stores.hold(store, "pause.requested")
         yield* fork(h.session.pause(scope === undefined ? {} : { scope }))
         yield* held.reached
-        yield* Deferred.succeed(gate, undefined)
+        yield* go
         yield* Stores.settle
         yield* held.release
         yield* seen(h, "pause.effective")
