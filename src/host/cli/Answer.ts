@@ -144,7 +144,7 @@ export const carrier = (runs: Runs, receipt: Receipt): string => {
  * @since 0.1.0
  */
 export const table = (palette: Style.Palette, runs: Runs, rows: ReadonlyArray<Row>): ReadonlyArray<string> => {
-  if (rows.length === 0) return [palette.dim("no input was given")]
+  if (rows.length === 0) return [palette.dim("no input was given this time")]
   const cells = rows.map((row) => [row.id, row.kind, disposition(row.receipt), carrier(runs, row.receipt)])
   const head = ["input", "kind", "disposition", "carried by"]
   const widths = head.map((title, column) => Math.max(title.length, ...cells.map((cell) => cell[column]?.length ?? 0)))
