@@ -24,7 +24,8 @@ const isDisguised = (u: unknown): boolean =>
   typeof u === "object" && u !== null && ("toJSON" in u || Object.values(u).some(isDisguised))
 
 /**
- * Whether a value is JSON as it stands. What is seen to be so at a glance is not walked: it is asked of every call, and of whatever a provider adds to a part.
+ * Whether a value is JSON as it stands. What is seen to be so at a glance is not walked: it is asked of every call, and of whatever a
+ * provider adds to a part.
  *
  * @category guards
  * @since 0.1.0

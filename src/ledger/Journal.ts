@@ -314,7 +314,12 @@ export class Journal {
       // Nothing is left waiting, whatever went wrong here.
       const { reason } = unexpected(error)
       this.#lose(reason)
-      for (const waiting of batch) waiting.done ??= Exit.fail(this.#error(reason))
+      for (const waiting of batch) {
+        if (waiting.done !== undefined) continue
+        waiting.done = Exit.fail(this.#error(reason))
+        // What was reserved for it is given back, unless that is what went wrong.
+        if (failure === undefined) waiting.failed?.()
+      }
     }
     this.#dispatcher.scheduleTask(() => {
       for (const { done, resume } of batch) if (done !== undefined) resume?.(done)

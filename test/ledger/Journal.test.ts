@@ -1,22 +1,23 @@
 /** The commit lane and its readers: numbering, folding, live events, trimming and ends. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Scope, Stream } from "effect"
-import type { Event, Ids } from "../../src/index.ts"
+import { Clock, Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { type Event, type Ids, SessionStore } from "../../src/index.ts"
 import { EventLog } from "../../src/ledger/EventLog.ts"
-import { Journal } from "../../src/ledger/Journal.ts"
+import { Journal, type Stored } from "../../src/ledger/Journal.ts"
 import { Projection } from "../../src/ledger/Projection.ts"
 import { TestClock } from "effect/testing"
 
 const id = "ses_journal" as Ids.SessionId
 const generation = "gen_1" as Ids.GenerationId
 
-const make = Effect.gen(function* () {
+const over = Effect.fnUntraced(function* (stored: Stored | undefined) {
   const clock = yield* Clock.Clock
   const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
   const services = yield* Effect.context<never>()
   const projection = new Projection([])
-  return new Journal({ sessionId: id, clock, dispatcher, services, projection, stored: undefined })
+  return new Journal({ sessionId: id, clock, dispatcher, services, projection, stored })
 })
+const make = over(undefined)
 
 const idle = { type: "session.idle" } as const
 const delta = (text: string): Event.Body => ({ type: "text.delta", generation_id: generation, request: 1, text })
@@ -39,6 +40,37 @@ const follow = (journal: Journal, after = 0) =>
     )
     return { got, fiber }
   })
+
+describe("L-R7 a commit whose fold goes wrong", () => {
+  it.effect("L-A7 L-R7 loses the session, answers whoever waits, and gives back what was reserved for them", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const store = yield* Effect.provide(SessionStore.SessionStore, SessionStore.layerMemory)
+      const { epoch, position } = yield* store.claim(id, "fixture")
+      const waiting = {
+        ...store,
+        append: (commit: SessionStore.Append) => Effect.andThen(Deferred.await(gate), store.append(commit))
+      }
+      const journal = yield* over({ store: waiting, epoch, position, snapshot: 0 })
+      const given: Array<string> = []
+      const first = yield* Effect.forkChild(journal.commit([{ ...idle }]), { startImmediately: true })
+      const broken = journal.commit([{ ...idle }], {
+        applied: () => {
+          throw new Error("no")
+        }
+      })
+      const after = journal.commit([{ ...idle }], { failed: () => void given.push("back") })
+      const answers = yield* Effect.forkChild(Effect.all([Effect.exit(broken), Effect.exit(after)]), {
+        startImmediately: true
+      })
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(first)
+      assert.isTrue((yield* Fiber.join(answers)).every(Exit.isFailure))
+      assert.deepStrictEqual(given, ["back"])
+      assert.strictEqual(journal.lost?._tag, "StorageUnavailable")
+    })
+  )
+})
 
 describe("L-V1 committing", () => {
   it.effect("L-V1 a commit is numbered and folded before it returns", () =>
