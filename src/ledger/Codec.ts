@@ -61,7 +61,7 @@ export const encode = (entry: Entry.Committed, position: number): StoredEntry =>
     kind,
     inputId: Entry.isRecord(entry) && entry.record === "input" ? entry.input.id : null,
     body,
-    checksum: Digest.short(`${position} ${kind} `, body)
+    checksum: Digest.short(`${position} ${kind} ${body}`)
   }
 }
 
@@ -98,7 +98,7 @@ const parse = (stored: StoredEntry): Entry.Committed => {
  */
 export const decode = (stored: StoredEntry): Effect.Effect<Entry.Committed, StoreError> => {
   const { body, checksum, kind, position } = stored
-  if (Digest.short(`${position} ${kind} `, body) !== checksum) {
+  if (Digest.short(`${position} ${kind} ${body}`) !== checksum) {
     return Effect.fail(corrupt(`entry ${position} was changed after it was written`))
   }
   return Effect.try({
@@ -115,7 +115,7 @@ export const decode = (stored: StoredEntry): Effect.Effect<Entry.Committed, Stor
  */
 export const encodeSnapshot = (position: number, snapshot: object): StoredSnapshot => {
   const body = JSON.stringify(snapshot)
-  return { position, body, checksum: Digest.short(`${position} snapshot `, body) }
+  return { position, body, checksum: Digest.short(`${position} snapshot ${body}`) }
 }
 
 /**
@@ -125,6 +125,6 @@ export const encodeSnapshot = (position: number, snapshot: object): StoredSnapsh
  * @since 0.1.0
  */
 export const decodeSnapshot = ({ body, checksum, position }: StoredSnapshot): Effect.Effect<unknown, StoreError> =>
-  Digest.short(`${position} snapshot `, body) === checksum
+  Digest.short(`${position} snapshot ${body}`) === checksum
     ? Effect.try({ try: () => JSON.parse(body) as unknown, catch: () => corrupt("the snapshot is not JSON") })
     : Effect.fail(corrupt("the snapshot was changed after it was written"))

@@ -24,8 +24,6 @@ export interface InputRecord {
   readonly generation_id: Ids.GenerationId | null
   readonly delivery: Delivery
   readonly time: number
-  /** Of everything that L-I2 compares; absent where the input itself is kept as long as the session. */
-  readonly digest?: string
 }
 
 /**

@@ -13,7 +13,6 @@ import type * as Input from "../domain/Input.ts"
 import type { Delivery } from "../domain/Receipt.ts"
 import { SessionError, type SessionErrorReason } from "../domain/SessionError.ts"
 import * as Codec from "./Codec.ts"
-import * as Digest from "./Digest.ts"
 import * as Entry from "./Entry.ts"
 import { EventLog } from "./EventLog.ts"
 import { type GenerationState, Projection } from "./Projection.ts"
@@ -84,7 +83,6 @@ export class Journal {
   /** Called once, when a write that cannot be taken back has failed: the owner stops (L-R7). */
   onLost: (reason: SessionErrorReason) => void = () => {}
   readonly #clock: Clock.Clock
-  readonly #dispatcher: Scheduler.SchedulerDispatcher
   readonly #services: Context.Context<never>
   #queue: Array<Waiting> = []
   #batch: ReadonlyArray<Waiting> | undefined
@@ -98,7 +96,6 @@ export class Journal {
     this.projection = options.projection
     this.stored = options.stored
     this.#clock = options.clock
-    this.#dispatcher = options.dispatcher
     this.#services = options.services
     this.#position = options.stored?.position ?? 0
     this.#snapshot = options.stored?.snapshot ?? 0
@@ -152,20 +149,17 @@ export class Journal {
     generationId: Ids.GenerationId | null,
     delivery: Delivery
   ): Entry.InputRecord {
-    const digest = this.stored === undefined ? undefined : { digest: Digest.ofInput(input) }
-    return { record: "input", input, anchor, generation_id: generationId, delivery, time: this.now, ...digest }
+    return { record: "input", input, anchor, generation_id: generationId, delivery, time: this.now }
   }
 
   /** Whether everything handed in so far is written and folded. */
   get isQuiet(): boolean {
-    return this.#batch === undefined
+    return this.#batch === undefined && this.#queue.length === 0
   }
 
   /** Waits until everything handed in so far is written. */
   get flushed(): Effect.Effect<void, SessionError> {
-    return this.stored === undefined || (this.#batch === undefined && this.#lost === undefined)
-      ? Effect.void
-      : this.commit([])
+    return this.stored === undefined || (this.isQuiet && this.#lost === undefined) ? Effect.void : this.commit([])
   }
 
   /** Whether the whole conversation is in the fold. */
@@ -296,7 +290,7 @@ export class Journal {
     })
   }
 
-  /** Folds what was written, or refuses what was not; whoever waits goes on in a turn of its own, when the whole batch is done. */
+  /** Folds what was written, or refuses what was not; whoever waits goes on when the whole batch is done. */
   #conclude(stored: Stored, batch: ReadonlyArray<Waiting>, failure: Failure | undefined): void {
     try {
       if (failure !== undefined && !(failure.certain && batch.every(({ refusable }) => refusable === true))) {
@@ -321,10 +315,9 @@ export class Journal {
         if (failure === undefined) waiting.failed?.()
       }
     }
-    this.#dispatcher.scheduleTask(() => {
-      for (const { done, resume } of batch) if (done !== undefined) resume?.(done)
-    }, 0)
     this.#batch = undefined
+    // Before anything else is written: what a store answers at once must not overtake them.
+    for (const { done, resume } of batch) if (done !== undefined) resume?.(done)
     this.#drain(stored)
   }
 

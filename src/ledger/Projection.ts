@@ -27,7 +27,8 @@ export interface AcceptedInput {
   readonly intent: Input["intent"]
   /** Absent for an input that was delivered before the session was last opened: its digest and its message say it all. */
   readonly input: Input | undefined
-  readonly digest: string | undefined
+  /** Of everything that L-I2 compares: made when a snapshot first has to do without the input. */
+  digest: string | undefined
   readonly anchor: Ids.GenerationId | null
   readonly delivery: Receipt.Delivery
   readonly acceptedAt: number
@@ -208,12 +209,12 @@ export class Projection {
   #record(entry: Entry.Record): void {
     switch (entry.record) {
       case "input": {
-        const { anchor, delivery, digest, generation_id, input, time } = entry
+        const { anchor, delivery, generation_id, input, time } = entry
         const bound = generation_id === null ? undefined : this.generations.get(generation_id)
         this.inputs.set(input.id, {
           intent: input.intent,
           input,
-          digest,
+          digest: undefined,
           anchor,
           delivery,
           acceptedAt: time,

@@ -15,8 +15,9 @@ import { Delivery, InputStatus } from "../domain/Receipt.ts"
 import { ResumeCondition } from "../domain/ResumeCondition.ts"
 import { ToolCallStatus } from "../domain/ToolCall.ts"
 import { ToolScope } from "../domain/ToolScope.ts"
+import * as Digest from "./Digest.ts"
 import * as EncodedPrompt from "./EncodedPrompt.ts"
-import { type CallState, Projection } from "./Projection.ts"
+import { type AcceptedInput, type CallState, Projection } from "./Projection.ts"
 
 const OpenCall = Schema.Struct({
   id: Ids.ToolCallId,
@@ -97,8 +98,7 @@ export const take = (projection: Projection): typeof SessionSnapshot.Encoded => 
   inputs: Array.from(projection.inputs, ([id, each]) => ({
     id,
     intent: each.intent,
-    input: isOver(each.status) || each.input === undefined ? null : EncodedPrompt.ofInput(each.input),
-    digest: each.digest ?? null,
+    ...contentOf(each),
     anchor: each.anchor,
     delivery: each.delivery,
     acceptedAt: each.acceptedAt,
@@ -149,6 +149,15 @@ export const take = (projection: Projection): typeof SessionSnapshot.Encoded => 
     effective: each.effective
   }))
 })
+
+/** The input, or what is enough of it once it is in the conversation. */
+const contentOf = (each: AcceptedInput) => {
+  const { input, status } = each
+  if (input === undefined) return { input: null, digest: each.digest ?? null }
+  if (!isOver(status)) return { input: EncodedPrompt.ofInput(input), digest: null }
+  each.digest ??= Digest.ofInput(input)
+  return { input: null, digest: each.digest }
+}
 
 const isOver = ({ _tag }: InputStatus): boolean => _tag === "Delivered" || _tag === "Completed"
 

@@ -4,10 +4,10 @@
  *
  * @since 0.1.0
  */
-import { type Cause, Effect, Exit, Fiber, Queue, type Scope } from "effect"
+import { type Context, Effect, Exit, type Scheduler, type Scope } from "effect"
 import { type Append, StoreError } from "../ledger/SessionStore.ts"
 import * as CommitGroup from "./CommitGroup.ts"
-import type { Body, Database, Query } from "./Database.ts"
+import type { Body, Database } from "./Database.ts"
 import * as SqlFailure from "./SqlFailure.ts"
 import * as Statements from "./Statements.ts"
 
@@ -30,33 +30,84 @@ export const make = (
   database: Database
 ): Effect.Effect<(commit: Append) => Effect.Effect<void, StoreError>, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const queue = yield* Queue.unbounded<Waiting, Cause.Done>()
-    const write = writing(database)
-    // The queue wakes its taker in a turn of its own: whoever is ready to append joins the group.
-    const round = Effect.flatMap(Queue.takeBetween(queue, 1, groupLimit), write)
-    const writer = yield* Effect.forkDetach(Effect.forever(round, { disableYield: true }), { uninterruptible: true })
-    yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(queue), Fiber.await(writer)))
+    const writer = yield* Effect.withFiber(({ context, currentDispatcher }) =>
+      Effect.succeed(new Writer(writing(database), context, currentDispatcher))
+    )
+    yield* Effect.addFinalizer(() => writer.close)
     return (commit) =>
       CommitGroup.isGapless(commit)
         ? Effect.callback<void, StoreError>((resume) => {
-            if (!Queue.offerUnsafe(queue, { commit, answer: resume })) resume(Effect.fail(closed))
+            if (!writer.take({ commit, answer: resume })) resume(Effect.fail(closed))
           })
         : Effect.die(new Error(`a commit of ${commit.sessionId} has a gap after ${commit.expected}`))
   })
 
+type Write = (group: ReadonlyArray<Waiting>) => Effect.Effect<void>
+
+/** Hands over one group at a time; no fiber waits for the next. */
+class Writer {
+  readonly #write: Write
+  readonly #context: Context.Context<never>
+  readonly #dispatcher: Scheduler.SchedulerDispatcher
+  #waiting: Array<Waiting> = []
+  #busy = false
+  #closed = false
+  #idle: (() => void) | undefined
+
+  constructor(write: Write, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
+    this.#write = write
+    this.#context = context
+    this.#dispatcher = dispatcher
+  }
+
+  /** Whether the commit was handed over: not once the writer is closed. */
+  take(waiting: Waiting): boolean {
+    if (this.#closed) return false
+    this.#waiting.push(waiting)
+    if (!this.#busy) this.#next()
+    return true
+  }
+
+  /** Takes no more, and waits for what was taken. */
+  readonly close: Effect.Effect<void> = Effect.callback((resume) => {
+    this.#closed = true
+    if (!this.#busy) return resume(Effect.void)
+    this.#idle = () => resume(Effect.void)
+  })
+
+  /** A turn of its own for each group: whoever is ready to append joins it, and a chain of commits leaves the thread to others. */
+  #next(): void {
+    this.#busy = this.#waiting.length > 0
+    if (this.#busy) this.#dispatcher.scheduleTask(() => this.#round(), 0)
+    else this.#idle?.()
+  }
+
+  #round(): void {
+    const group = this.#waiting.splice(0, groupLimit)
+    Effect.runForkWith(this.#context)(this.#write(group)).addObserver((exit) => {
+      // Nobody is left waiting, whatever went wrong here: who has an answer takes no other.
+      if (Exit.isFailure(exit)) for (const { answer } of group) answer(exit)
+      this.#next()
+    })
+  }
+}
+
 const closed = new StoreError({ reason: { _tag: "Unavailable", detail: "the store is closed" } })
 
-const writing = (database: Database) => {
+const writing = (database: Database): Write => {
   const statements = Statements.make(database.dialect)
-  const checked = (commits: ReadonlyArray<Append>) =>
-    Effect.fnUntraced(function* (query: Query) {
-      const ids = new Set(commits.map(({ sessionId }) => sessionId))
-      const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), commits)
-      yield* statements.insert(query, plan.entries)
-      yield* statements.move(query, plan.heads)
-      for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
-      return plan.verdicts
-    })
+  const checked =
+    (group: ReadonlyArray<Waiting>): Body<CommitGroup.Plan["verdicts"]> =>
+    (query) =>
+      Effect.gen(function* () {
+        const commits = group.map(({ commit }) => commit)
+        const ids = new Set(commits.map(({ sessionId }) => sessionId))
+        const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), commits)
+        yield* statements.insert(query, plan.entries)
+        yield* statements.move(query, plan.heads)
+        for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
+        return plan.verdicts
+      })
   const attempt = (
     group: ReadonlyArray<Waiting>,
     body: Body<CommitGroup.Plan["verdicts"]>,
@@ -71,31 +122,29 @@ const writing = (database: Database) => {
       )
     )
     return Effect.matchCauseEffect(transaction, {
-      onSuccess: (verdicts) =>
-        Effect.sync(() => {
-          for (const [index, { answer }] of group.entries()) answer(verdictOf(verdicts[index]))
-        }),
-      onFailure: (cause) =>
-        ofData && otherwise !== undefined
-          ? otherwise()
-          : Effect.sync(() => {
-              for (const { answer } of group) answer(Exit.failCause(cause))
-            })
+      onSuccess: (verdicts) => {
+        for (const [index, { answer }] of group.entries()) answer(verdictOf(verdicts[index]))
+        return Effect.void
+      },
+      onFailure: (cause) => {
+        if (ofData && otherwise !== undefined) return otherwise()
+        for (const { answer } of group) answer(Exit.failCause(cause))
+        return Effect.void
+      }
     })
   }
-  const write = (group: ReadonlyArray<Waiting>): Effect.Effect<void> => {
+  const write: Write = (group) => {
     const [first, second] = group
-    const all = checked(group.map(({ commit }) => commit))
     if (second !== undefined) {
-      return attempt(group, all, () => Effect.forEach(group, (one) => write([one]), { discard: true }))
+      return attempt(group, checked(group), () => Effect.forEach(group, (one) => write([one]), { discard: true }))
     }
     // Alone, a commit is checked by its own statements; only one that fails them goes the longer way, to learn why.
     return first === undefined || first.commit.snapshot !== undefined
-      ? attempt(group, all)
+      ? attempt(group, checked(group))
       : attempt(
           group,
           (query) => Effect.as(statements.commit(query, first.commit), []),
-          () => attempt(group, all)
+          () => attempt(group, checked(group))
         )
   }
   return write

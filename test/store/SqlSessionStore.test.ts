@@ -131,6 +131,24 @@ describe("commits that are handed in together", () => {
     })
   )
 
+  it.live("one after the other leave the thread to others between them", () =>
+    Effect.gen(function* () {
+      const store = yield* SessionStore
+      const { epoch } = yield* store.claim(id, "agent")
+      const count = 100
+      let turns = 0
+      let waiting: NodeJS.Immediate | undefined
+      const turn = () => {
+        turns++
+        waiting = setImmediate(turn)
+      }
+      turn()
+      for (let position = 1; position <= count; position++) yield* store.append(commit(id, epoch, position))
+      clearImmediate(waiting)
+      assert.isAtLeast(turns, count)
+    }).pipe(using(sqlite(":memory:")))
+  )
+
   it.live("are written alone when one of them cannot be", () =>
     Effect.gen(function* () {
       const { ids, sql, store, watch } = yield* grouped
