@@ -82,12 +82,12 @@ export const full = (rounds: number): Plan => {
     { cell: "step", args: [200, 10], peers: [direct, "pi"] },
     { cell: "step", args: [200, 100], peers: [direct, "pi"] },
     { cell: "stream", args: [10_000], peers: [...midcourse, "floor-direct", "floor-stream", "pi", "ai-sdk-stream"] },
-    { cell: "latency", args: [1000], peers: without(floors) },
+    { cell: "latency", args: [1000, 1200], peers: without(floors) },
     { cell: "submits", args: [10_000], peers: without([...floors, ...slowToAdmit]) },
     { cell: "submits", args: [2000], peers: [direct, ...slowToAdmit] },
     { cell: "live", args: [1000], peers: without(floors) },
     { cell: "live", args: [10_000], peers: ["midcourse", direct, "pi"] },
-    { cell: "cancel", args: [1000], peers: without(floors) },
+    { cell: "cancel", args: [1000, 10_000], peers: without(floors) },
     { cell: "leftovers", args: [10_000], peers: [direct] },
     { cell: "leftovers", args: [10_000], peers: ["midcourse"], rounds: 1 }
   ]

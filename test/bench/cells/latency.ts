@@ -34,8 +34,8 @@ const sample = async (adapter: Adapter): Promise<number> => {
   return latency
 }
 
-/** How many samples, after half as many to warm. A peer too slow for them in 8 seconds each says how many it had. */
-export const run: Cell = async (adapter, [samples = 1000]) => {
+/** How many samples, and how many to warm. A peer too slow for them in 8 seconds each says how many it had. */
+export const run: Cell = async (adapter, [samples = 1000, warm = samples / 2]) => {
   const series = async (total: number) => {
     const began = now()
     const latencies: Array<number> = []
@@ -45,7 +45,7 @@ export const run: Cell = async (adapter, [samples = 1000]) => {
     }
     return latencies
   }
-  await series(samples / 2)
+  await series(warm)
   const latencies = await series(samples)
   return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99), measured: latencies.length }
 }
