@@ -1,10 +1,12 @@
 /**
  * What being durable costs, beside the same work done by hand on the same database in the same run: `node test/bench/durable.ts`.
- * Both sides of a figure alternate, so that a busy machine slows both. `node test/bench/durable.ts receipt` runs only that figure.
+ * Both sides of a figure alternate, so that a busy machine slows both. `node test/bench/durable.ts receipt` runs only that figure;
+ * `--json` prints what it measured and no more.
  */
 import { Clock, Console, Context, Effect, Exit, Layer, Scope } from "effect"
 import { join } from "node:path"
 import { performance } from "node:perf_hooks"
+import { parseArgs } from "node:util"
 import { Agent, AgentRuntime, Ids, Input, Limits, type Session, SessionStore } from "../../src/index.ts"
 import * as Codec from "../../src/ledger/Codec.ts"
 import * as Digest from "../../src/ledger/Digest.ts"
@@ -13,18 +15,10 @@ import { Journal } from "../../src/ledger/Journal.ts"
 import { Projection } from "../../src/ledger/Projection.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { toolkit } from "./adapters/provider.ts"
-import { byHand, folder, micros, stored, timed } from "./byHand.ts"
-import { cpu, generation, services } from "./fixture.ts"
+import { byHand, folder, stored, timed } from "./byHand.ts"
+import { generation, services } from "./fixture.ts"
+import { columns, type Kept } from "./kept.ts"
 import { median } from "./measure.ts"
-
-interface Figure {
-  readonly name: string
-  readonly ours: string
-  readonly beside: string
-  readonly ratio: number
-  readonly goal: string
-  readonly met: boolean
-}
 
 /** Receipts or steps before the first that is measured, as everywhere in this benchmark; of openings, a hundred. */
 const warmUp = 10_000
@@ -115,14 +109,15 @@ const receipt = Effect.gen(function* () {
     for (let n = 0; n < 40; n++) hand.push(timed(write))
   }
   const [mine, byHand] = [median(ours), median(hand)]
-  const ratio = mine / byHand
   return {
     name: "a receipt's p50, SQLite FULL",
-    ours: micros(mine),
-    beside: `${micros(byHand)} a raw commit`,
-    ratio,
-    goal: "at most 1.5",
-    met: ratio <= 1.5
+    unit: "µs" as const,
+    ours: mine * 1000,
+    beside: byHand * 1000,
+    than: "a raw commit",
+    ratio: mine / byHand,
+    bound: "at most" as const,
+    limit: 1.5
   }
 }).pipe(Effect.scoped)
 
@@ -147,24 +142,24 @@ const throughput = Effect.gen(function* () {
     ours += mine
     hand += byHand
   }
-  const rate = (millis: number) => `${Math.round((sessions * rounds * blocks * 1000) / millis)} a second`
-  const ratio = hand / ours
+  const rate = (millis: number) => (sessions * rounds * blocks * 1000) / millis
   return {
     name: "receipts of 100 sessions at once, SQLite FULL",
+    unit: "a second" as const,
     ours: rate(ours),
-    beside: `${rate(hand)} raw, 100 sessions a commit`,
-    ratio,
-    goal: "at least 0.5",
-    met: ratio >= 0.5
+    beside: rate(hand),
+    than: "raw, 100 sessions a commit",
+    ratio: hand / ours,
+    bound: "at least" as const,
+    limit: 0.5
   }
 }).pipe(Effect.scoped)
 
 const step = Effect.gen(function* () {
   const path = yield* folder
   const store = Context.get(yield* Layer.build(stored(join(path, "steps.db"), "NORMAL")), SessionStore.SessionStore)
-  const { seen, service } = watched(store)
   const context = yield* Layer.build(
-    Layer.provide(Layer.fresh(AgentRuntime.layer), Layer.succeed(SessionStore.SessionStore, service))
+    Layer.provide(Layer.fresh(AgentRuntime.layer), Layer.succeed(SessionStore.SessionStore, store))
   )
   const shared = yield* services
   const steps = 100
@@ -176,32 +171,24 @@ const step = Effect.gen(function* () {
   const onDisk = over(Context.get(context, AgentRuntime.AgentRuntime))
   const ours: Array<number> = []
   const beside: Array<number> = []
-  const cpuOurs: Array<number> = []
-  const cpuBeside: Array<number> = []
   const cold = warmUp / steps
-  const rounds = 30
-  for (let round = 0; round < cold + rounds; round++) {
-    let mine = 0
-    let other = 0
-    const cpuMine = (yield* cpu(Effect.map(elapsed(onDisk), (spent) => (mine = spent)))) / steps
-    const cpuOther = (yield* cpu(Effect.map(elapsed(inMemory), (spent) => (other = spent)))) / steps
+  for (let round = 0; round < cold + 30; round++) {
+    const mine = yield* elapsed(onDisk)
+    const other = yield* elapsed(inMemory)
     if (round < cold) continue
-    ours.push(mine / steps)
-    beside.push(other / steps)
-    cpuOurs.push(cpuMine)
-    cpuBeside.push(cpuOther)
+    ours.push(mine)
+    beside.push(other)
   }
   const [mine, other] = [median(ours), median(beside)]
-  const ratio = mine / other
-  const commits = (seen.count / (cold + rounds) / steps).toFixed(1)
-  const times = (median(cpuOurs) / median(cpuBeside)).toFixed(2)
   return {
     name: "a step of a generation, SQLite NORMAL",
-    ours: micros(mine),
-    beside: `${micros(other)} in memory; ${commits} commits, CPU ${times}`,
-    ratio,
-    goal: "at most 3",
-    met: ratio <= 3
+    unit: "µs" as const,
+    ours: (mine / steps) * 1000,
+    beside: (other / steps) * 1000,
+    than: "in memory",
+    ratio: mine / other,
+    bound: "at most" as const,
+    limit: 3
   }
 }).pipe(Effect.scoped)
 
@@ -286,26 +273,31 @@ const opening = Effect.gen(function* () {
     beside.push(other)
   }
   const [mine, other] = [median(ours), median(beside)]
-  const ratio = mine / other
   return {
     name: "opening a session of 100,000 events",
-    ours: micros(mine),
-    beside: `${micros(other)} one of 1,000`,
-    ratio,
-    goal: "at most 3",
-    met: ratio <= 3
+    unit: "µs" as const,
+    ours: mine * 1000,
+    beside: other * 1000,
+    than: "one of 1,000",
+    ratio: mine / other,
+    bound: "at most" as const,
+    limit: 3
   }
 }).pipe(Effect.scoped)
 
-const figures: { readonly [name: string]: Effect.Effect<Figure, unknown> } = { receipt, throughput, step, opening }
+const figures = { receipt, throughput, step, opening } satisfies { [name: string]: Effect.Effect<Kept, unknown> }
 
-const chosen = process.argv.slice(2)
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: "boolean", default: false } }
+})
+const widths = [46, 16, 42, 6, 0]
 const program = Effect.gen(function* () {
   for (const [name, figure] of Object.entries(figures)) {
-    if (chosen.length > 0 && !chosen.includes(name)) continue
-    const { beside, goal, met, name: what, ours, ratio } = yield* figure
-    const words = [what.padEnd(46), ours.padEnd(16), beside.padEnd(42), ratio.toFixed(2).padStart(6)]
-    yield* Console.log(`${words.join("  ")}  (goal: ${goal}${met ? "" : "; MISSED"})`)
+    if (positionals.length > 0 && !positionals.includes(name)) continue
+    const kept: Kept = yield* figure
+    const line = columns(kept).map((text, index) => text.padEnd(widths[index] ?? 0))
+    yield* Console.log(values.json ? JSON.stringify(kept) : line.join("  "))
   }
 })
 await Effect.runPromise(program)

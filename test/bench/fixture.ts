@@ -3,7 +3,6 @@ import { type Context, Effect, Exit, Scope } from "effect"
 import { AgentRuntime } from "../../src/index.ts"
 import * as Hosted from "./adapters/session.ts"
 import { Current, drive } from "./adapters/provider.ts"
-import { cpuTime } from "./measure.ts"
 
 /** Everything that does not change from one generation to the next, over a provider of `LanguageModel.make`. */
 export const services: Effect.Effect<Context.Context<Hosted.Services>> = Effect.scoped(
@@ -21,12 +20,4 @@ export const generation = (steps: number) =>
     const outcome = yield* Scope.provide(run, scope)
     yield* Scope.close(scope, Exit.void)
     return outcome
-  })
-
-/** CPU microseconds an effect takes in this process. */
-export const cpu = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const before = cpuTime()
-    yield* effect
-    return cpuTime() - before
   })

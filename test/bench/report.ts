@@ -1,5 +1,6 @@
 /** The results as Markdown. */
 import type { Goal } from "./goals.ts"
+import { columns as columnsOf, type Kept } from "./kept.ts"
 import { described, peers } from "./plan.ts"
 import { type Figure, medianOf, type Run, runsOf } from "./results.ts"
 
@@ -149,12 +150,8 @@ const goalTable = (goals: ReadonlyArray<Goal>): string =>
     ])
   )
 
-/** One line of test/bench/durable.ts: its columns stand two spaces or more apart. */
-const durableTable = (lines: ReadonlyArray<string>): string =>
-  table(
-    ["figure", "Midcourse", "beside", "ratio", ""],
-    lines.map((line) => line.trim().split(/\s{2,}/))
-  )
+const durableTable = (durable: ReadonlyArray<Kept>): string =>
+  table(["figure", "Midcourse", "beside", "ratio", "goal"], durable.map(columnsOf))
 
 const notes = (runs: ReadonlyArray<Run>): ReadonlyArray<string> => {
   const cold = new Set(
@@ -186,7 +183,7 @@ export const markdown = (
   origin: Origin,
   runs: ReadonlyArray<Run>,
   goals: ReadonlyArray<Goal>,
-  durable: ReadonlyArray<string>
+  durable: ReadonlyArray<Kept>
 ): string => {
   const { cores, cpu, date, memoryGiB, node, rounds, versions } = origin
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`)

@@ -11,6 +11,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import type { Numbers } from "./cells/cell.ts"
 import { goals } from "./goals.ts"
+import { columns, type Kept, medians } from "./kept.ts"
 import { full, needsInstall, type Plan, quick, type Task, timeLimit } from "./plan.ts"
 import { markdown, type Origin } from "./report.ts"
 import type { Run } from "./results.ts"
@@ -124,13 +125,19 @@ const measureAll = async ({ rounds, tasks }: Plan): Promise<ReadonlyArray<Run>> 
   return runs
 }
 
-/** The figures of durable.ts, a line each. */
-const durable = async (): Promise<ReadonlyArray<string>> => {
-  console.log("what being durable costs ...")
-  const { failure, output } = await execute("durable.ts", [], 600)
-  if (failure !== undefined) throw new Error(`durable.ts failed: ${failure}`)
-  console.log(output)
-  return output.split("\n").filter((line) => line.trim() !== "")
+/** The medians of what durable.ts measures, each figure in a process of its own. */
+const durable = async (rounds: number): Promise<ReadonlyArray<Kept>> => {
+  const measured = new Map<string, [Kept, ...Array<Kept>]>()
+  for (let round = 1; round <= rounds; round++) {
+    for (const name of ["receipt", "throughput", "step", "opening"]) {
+      const { failure, output } = await execute("durable.ts", [name, "--json"], timeLimit)
+      if (failure !== undefined) throw new Error(`durable.ts ${name} failed: ${failure}`)
+      const kept: Kept = JSON.parse(output)
+      measured.set(name, [kept, ...(measured.get(name) ?? [])])
+      console.log(`round ${round} of ${rounds}  ${columns(kept).join("  ")}`)
+    }
+  }
+  return Array.from(measured.values(), medians)
 }
 
 const versionsIn = (path: string, field: string): { readonly [name: string]: string } =>
@@ -167,7 +174,7 @@ if (plan.tasks.some(({ peer }) => needsInstall(peer))) {
 const whole =
   !options.quick && options.only === undefined && options.peers === undefined && options.rounds === undefined
 const began = performance.now()
-const kept = whole ? await durable() : []
+const kept = whole ? await durable(plan.rounds) : []
 const runs = await measureAll(plan)
 const reached = goals(runs, everything.tasks)
 const from = origin(plan.rounds)
