@@ -62,6 +62,12 @@ export const make = (
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
   Layer.effect(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))
 
+/**
+ * Pages of the log before it is copied into the file, 16 MB. Most commits change pages that the one before changed too: the longer the
+ * log, the fewer are copied.
+ */
+const checkpointPages = 4000
+
 interface NodeConnection extends SqlConnection.Connection {
   readonly database: DatabaseSync
 }
@@ -81,6 +87,7 @@ const open = (options: Options): Effect.Effect<DatabaseSync, SqlError.SqlError, 
       (database) => Effect.sync(() => database.close())
     )
     yield* attempt("connect", () => database.exec(`PRAGMA synchronous = ${options.synchronous ?? "FULL"}`))
+    yield* attempt("connect", () => database.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`))
     // SQLite does not wait for the lock that a change of the journal mode needs.
     yield* Effect.retry(
       attempt("connect", () => writeAhead(database)),
