@@ -44,7 +44,9 @@ export const run: Cell = async (adapter, [count = 10_000]) => {
   const texts = Array.from({ length: count }, (_, index) => `s${index}`)
   const figures = { outside: [] as Array<number>, inside: [] as Array<number>, admit: [] as Array<number> }
   const cpu: Array<number> = []
-  for (let round = 0; round < 16; round++) {
+  // Ten thousand of either way come before those that are measured.
+  const warm = Math.max(6, 2 * Math.ceil(10_000 / count))
+  for (let round = 0; round < warm + 10; round++) {
     const way = round % 2 === 0 ? "outside" : "inside"
     const { admit, running } = await park(adapter)
     await collect()
@@ -53,7 +55,7 @@ export const run: Cell = async (adapter, [count = 10_000]) => {
     else await outside(running, texts)
     const rate = (count * 1_000_000) / (now() - began)
     const admitted = await admit(count)
-    if (round < 6) continue
+    if (round < warm) continue
     figures[way].push(rate)
     figures.admit.push(admitted.wall)
     cpu.push(admitted.cpu)
