@@ -22,6 +22,8 @@ interface LiveEvent {
 
 interface Reader {
   live: number
+  /** Set while it waits: one reader has one wait at most. */
+  resume: ((effect: Effect.Effect<void>) => void) | undefined
 }
 
 type Chunk = readonly [Event.SessionEvent, ...Array<Event.SessionEvent>]
@@ -44,8 +46,8 @@ export class EventLog {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   readonly #base: number
   readonly #events: Array<Event.SessionEvent> = []
-  readonly #readers: Array<Reader> = []
-  #waiters: Array<(effect: Effect.Effect<void>) => void> = []
+  /** Seldom more than one. */
+  #readers: ReadonlyArray<Reader> = nobody
   #flushing = false
   #live: Array<LiveEvent> = []
   #liveBase = 0
@@ -99,47 +101,53 @@ export class EventLog {
 
   /** A turn of its own: the publisher finishes its step before any reader's code runs (L-V3). */
   ring(): void {
-    if (this.#waiters.length === 0 || this.#flushing) return
+    if (this.#flushing || !this.#readers.some(isWaiting)) return
     this.#flushing = true
     this.#dispatcher.scheduleTask(() => {
       this.#flushing = false
-      const waiters = this.#waiters
-      this.#waiters = []
-      for (const resume of waiters) resume(Effect.void)
+      // Those who read now: whoever leaves, or waits again, while others go on has no part in it.
+      const waiting = this.#readers.flatMap(({ resume }) => resume ?? [])
+      for (const reader of this.#readers) reader.resume = undefined
+      for (const resume of waiting) resume(Effect.void)
     }, 0)
   }
 
   /** Every later event once, in order, then the live ones (L-V2). A lost or slow reader changes nothing. */
   stream(after: number, past: Past): Stream.Stream<Event.SessionEvent, SessionError> {
     return Stream.fromChannel(
-      Channel.fromTransformBracket((_upstream, _scope, own) =>
+      Channel.fromTransform((_upstream, scope) =>
         Effect.suspend(() => {
-          const reader: Reader = { live: this.#liveEnd }
-          this.#readers.push(reader)
-          const leave = Effect.sync(() => {
-            this.#readers.splice(this.#readers.indexOf(reader), 1)
-            this.#trim()
-          })
+          const reader: Reader = { live: this.#liveEnd, resume: undefined }
+          this.#readers = [...this.#readers, reader]
           const from = Number.isFinite(after) ? Math.max(0, Math.floor(after)) : 0
-          return Effect.as(Scope.addFinalizer(own, leave), this.#pull(reader, from, past))
+          const leave = Effect.sync(() => this.#leave(reader))
+          return Effect.as(Scope.addFinalizer(scope, leave), this.#pull(reader, from, past))
         })
       )
     )
+  }
+
+  #leave(reader: Reader): void {
+    this.#readers = this.#readers.filter((each) => each !== reader)
+    this.#trim()
   }
 
   #pull(reader: Reader, after: number, past: Past): Pull {
     let cursor = after
     const pull: Pull = Effect.suspend(() => {
       if (cursor < this.#base) {
-        return Effect.map(this.#history(cursor, past), (events) => {
+        const read = Effect.map(this.#history(cursor, past), (events) => {
           cursor += events.length
           return events
         })
+        return Effect.onError(read, () => Effect.sync(() => this.#leave(reader)))
       }
       const chunk = this.#read(reader, cursor)
       cursor = Math.max(cursor, chunk.cursor)
       if (isFilled(chunk.events)) return Effect.succeed(chunk.events)
       if (this.#end === undefined) return Effect.flatMap(this.#wait(reader, cursor), () => pull)
+      // What is read after this stream, in the same scope, has nothing to do with it.
+      this.#leave(reader)
       return this.#end === "closed" ? Cause.done() : Effect.fail(this.#error(this.#end))
     })
     return pull
@@ -198,11 +206,8 @@ export class EventLog {
   #wait(reader: Reader, cursor: number): Effect.Effect<void> {
     return Effect.callback<void>((resume) => {
       if (cursor < this.#last || reader.live < this.#liveEnd || this.#end !== undefined) return resume(Effect.void)
-      this.#waiters.push(resume)
-      return Effect.sync(() => {
-        const at = this.#waiters.indexOf(resume)
-        if (at >= 0) this.#waiters.splice(at, 1)
-      })
+      // To resume one that was interrupted does nothing.
+      reader.resume = resume
     })
   }
 
@@ -210,3 +215,7 @@ export class EventLog {
     return new SessionError({ sessionId: this.#sessionId, reason })
   }
 }
+
+const nobody: ReadonlyArray<Reader> = []
+
+const isWaiting = ({ resume }: Reader): boolean => resume !== undefined
