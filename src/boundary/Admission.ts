@@ -1,17 +1,18 @@
 /**
- * Admission of one generation: a `Ref` that says what is pending or why admission is closed, and a `Queue` that rings the
+ * Admission of one generation: a `Ref` that says what is pending or why admission is closed, and a `Bell` that rings the
  * engine. Every operation is one synchronous step, so that no fiber can come between a look and the act on it: either a
  * steer is in and the generation goes on, or admission is closed and the steer is refused (L-A5, L-E2).
  *
  * @since 0.1.0
  */
-import { Effect, Queue, Ref } from "effect"
+import { Effect, Ref } from "effect"
 import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, Outcome } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { Input } from "../domain/Input.ts"
 import type { HeldReason } from "../domain/Receipt.ts"
 import { affects } from "../domain/ToolScope.ts"
+import { Bell } from "./Bell.ts"
 
 /**
  * Why admission closed, which is also how the generation ends unless a cancel overrides a stop (L-C5).
@@ -42,14 +43,16 @@ export type State =
 /** @category models @since 0.1.0 */
 export interface Admission {
   readonly state: Ref.Ref<State>
-  readonly bell: Queue.Queue<void>
+  readonly bell: Bell
 }
 
 /** @category constructors @since 0.1.0 */
-export const make: Effect.Effect<Admission> = Effect.map(Queue.sliding<void>(1), (bell) => ({
-  state: Ref.makeUnsafe<State>({ _tag: "Open", pending: [], reserved: 0 }),
-  bell
-}))
+export const make: Effect.Effect<Admission> = Effect.withFiber((fiber) =>
+  Effect.succeed({
+    state: Ref.makeUnsafe<State>({ _tag: "Open", pending: [], reserved: 0 }),
+    bell: new Bell(fiber.currentDispatcher)
+  })
+)
 
 /** @category accessors @since 0.1.0 */
 export const get = (self: Admission): State => Ref.getUnsafe(self.state)
@@ -64,10 +67,7 @@ const set = (self: Admission, state: State): void => {
  * @category operations
  * @since 0.1.0
  */
-export const ring = (self: Admission): void => {
-  // One that has not been heard rings for this change too.
-  if (!Queue.isFullUnsafe(self.bell)) Queue.offerUnsafe(self.bell, undefined)
-}
+export const ring = (self: Admission): void => self.bell.ring()
 
 /**
  * What is accepted and not yet being written, in admission order.

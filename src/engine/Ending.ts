@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Queue } from "effect"
+import { Effect } from "effect"
 import { Prompt } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
@@ -140,7 +140,7 @@ const eventTypes = {
 export const settle = Effect.fnUntraced(function* (engine: Engine, run: Run, idle: () => boolean) {
   const { journal } = engine
   const { projection } = journal
-  while (Admission.get(run.admission).reserved > 0) yield* Queue.take(run.admission.bell)
+  while (Admission.get(run.admission).reserved > 0) yield* run.admission.bell.wait
   // What others have handed to the lane is folded before it is looked at.
   yield* journal.flushed
   const end = closing(run) ?? failed({ kind: "defect", message: "the generation ended without saying why" })

@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import { Clock, Duration, Effect, Exit, Queue, Schedule } from "effect"
+import { Clock, Duration, Effect, Exit, Schedule } from "effect"
 import type { AiError, Prompt, Response } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
@@ -190,7 +190,7 @@ const gate = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Re
   while (Gate.isPaused(engine.journal.projection) && closing(live) === undefined) {
     live.phase = { _tag: "Paused" }
     engine.rested()
-    const waited = yield* Effect.exit(restore(Queue.take(live.admission.bell)))
+    const waited = yield* Effect.exit(restore(live.admission.bell.wait))
     if (Exit.isFailure(waited)) return yield* Ending.interrupted(engine, live)
   }
   // In the step that leaves: a pause asked for from here on finds work, and waits for it.
@@ -387,7 +387,7 @@ const finish = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: 
       return
     }
     // Only an admission still being written keeps an empty queue open (L-A7).
-    yield* Queue.take(live.admission.bell)
+    yield* live.admission.bell.wait
   }
 })
 
@@ -445,7 +445,7 @@ const makeBackoff = (engine: Engine): Effect.Effect<Backoff> =>
 const backOff = Effect.fnUntraced(function* (engine: Engine, live: Run, delay: Duration.Duration, restore: Restore) {
   live.phase = { _tag: "BackingOff", request: live.state.request }
   const ended: Effect.Effect<void> = Effect.suspend(() =>
-    closing(live) === undefined ? Effect.flatMap(Queue.take(live.admission.bell), () => ended) : Effect.void
+    closing(live) === undefined ? Effect.flatMap(live.admission.bell.wait, () => ended) : Effect.void
   )
   const waited = yield* Effect.exit(restore(Effect.raceFirst(Effect.sleep(delay), ended)))
   if (Exit.isFailure(waited)) yield* Ending.interrupted(engine, live)

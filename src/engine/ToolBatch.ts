@@ -13,7 +13,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Exit, Queue, Schema } from "effect"
+import { Effect, Exit, Schema } from "effect"
 import { Prompt, type Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import * as Supervised from "../boundary/Supervised.ts"
@@ -468,7 +468,7 @@ const abandonAll = (calls: ReadonlyArray<Call>): Effect.Effect<void> =>
 
 /** Waits until a call ends, something is admitted, or the run is told to end. */
 const changed = (engine: Engine, live: Run, restore: Supervised.Restore): Effect.Effect<void, SessionError> => {
-  const ring = Queue.take(live.admission.bell)
+  const ring = live.admission.bell.wait
   if (isCutting(live)) return ring
   return Effect.flatMap(Effect.exit(restore(ring)), (exit) => {
     if (Exit.isSuccess(exit)) return Effect.void

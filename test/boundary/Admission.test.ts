@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Effect, Queue, Schema } from "effect"
+import { Arbitrary, Effect, Schema } from "effect"
 import * as Admission from "../../src/boundary/Admission.ts"
 import { Input, ToolScope } from "../../src/index.ts"
 
@@ -95,11 +95,11 @@ describe("Admission", () => {
       const self = yield* Admission.make
       const model: Model = { line: [], reserved: 0, closed: undefined }
       for (const [n, operation] of steps.entries()) {
-        yield* Queue.clear(self.bell)
+        yield* self.bell.hear
         const open = model.closed === undefined
         perform(self, model, operation, n)
         const rings = (operation._tag === "Admit" && open) || operation._tag === "Close"
-        if (rings) assert.strictEqual(Queue.sizeUnsafe(self.bell), 1)
+        if (rings) assert.isTrue(self.bell.isRung)
       }
     })
   )
