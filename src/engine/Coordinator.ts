@@ -6,21 +6,7 @@
  * @since 0.1.0
  */
 import { Cause, Effect, Fiber } from "effect"
-import type { Scheduler, Scope } from "effect"
-
-/**
- * `wake` and `interrupt` never run the owner or its work in the caller's stack, so both may be called from inside any
- * handler or state change (L-V3).
- *
- * @category models
- * @since 0.1.0
- */
-export interface Coordinator {
-  readonly wake: () => void
-  readonly interrupt: () => void
-  /** Waits until there is no work and none to be had. */
-  readonly awaitIdle: Effect.Effect<void>
-}
+import type { Context, Scheduler } from "effect"
 
 /**
  * A piece of work; `later` when there will be some without a further ring of the host's; `idle` when there is none.
@@ -31,97 +17,124 @@ export interface Coordinator {
 export type Next = Effect.Effect<void> | "later" | "idle"
 
 /**
- * Starts the owner in the scope. `next` answers in one synchronous step. Work is forked
- * uninterruptible and started in the step that took it: what ends it must be inside it.
+ * Who has the work: `next` answers in one synchronous step. Work is forked uninterruptible and started in the step that took it:
+ * what ends it must be inside it.
  *
- * @category constructors
+ * @category models
  * @since 0.1.0
  */
-export const make = (
-  next: () => Next,
-  dispatcher: Scheduler.SchedulerDispatcher
-): Effect.Effect<Coordinator, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const fork = Effect.runForkWith(yield* Effect.context<never>())
-    let current: Fiber.Fiber<unknown, unknown> | undefined
-    let owner: "free" | "working" | "gone" = "free"
-    let rung = false
-    let idle = false
-    let idlers: Array<() => void> = []
-    const rest = (): void => {
-      idle = true
-      const waiting = idlers
-      idlers = []
-      if (waiting.length > 0) dispatcher.scheduleTask(() => waiting.forEach((resume) => resume()), 0)
+export interface Host {
+  readonly next: () => Next
+}
+
+/**
+ * `wake` and `interrupt` never run the owner or its work in the caller's stack, so both may be called from inside any
+ * handler or state change (L-V3).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export class Coordinator {
+  readonly #host: Host
+  readonly #dispatcher: Scheduler.SchedulerDispatcher
+  readonly #services: Context.Context<never>
+  #current: Fiber.Fiber<unknown, unknown> | undefined
+  #owner: "free" | "working" | "gone" = "free"
+  #rung = false
+  #idle = false
+  #idlers: ReadonlyArray<() => void> = nobody
+
+  /** `services` is what the work runs with. Does at once what there is to do. */
+  constructor(host: Host, dispatcher: Scheduler.SchedulerDispatcher, services: Context.Context<never>) {
+    this.#host = host
+    this.#dispatcher = dispatcher
+    this.#services = services
+    this.#look()
+  }
+
+  wake(): void {
+    this.#idle = false
+    if (this.#rung) return
+    this.#rung = true
+    this.#dispatcher.scheduleTask(() => {
+      this.#rung = false
+      this.#look()
+    }, 0)
+  }
+
+  interrupt(): void {
+    const fiber = this.#current
+    if (fiber !== undefined) this.#dispatcher.scheduleTask(() => fiber.interruptUnsafe(), 0)
+  }
+
+  /** Waits until there is no work and none to be had. */
+  get awaitIdle(): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      if (this.#idle) return resume(Effect.void)
+      const waiter = () => resume(Effect.void)
+      this.#idlers = [...this.#idlers, waiter]
+      return Effect.sync(() => {
+        this.#idlers = this.#idlers.filter((other) => other !== waiter)
+      })
+    })
+  }
+
+  /** Nothing more is started, and what runs is interrupted: returns when it has ended. */
+  get close(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.#owner = "gone"
+      return this.#current === undefined ? Effect.void : Fiber.interrupt(this.#current)
+    })
+  }
+
+  #rest(): void {
+    this.#idle = true
+    const waiting = this.#idlers
+    if (waiting.length === 0) return
+    this.#idlers = nobody
+    this.#dispatcher.scheduleTask(() => waiting.forEach((resume) => resume()), 0)
+  }
+
+  /** An owner that cannot even look starts nothing more: thrown in a turn of its own, the defect would end the process. */
+  #ask(): Next | "broken" {
+    try {
+      return this.#host.next()
+    } catch (defect) {
+      const logged = Effect.logError("a session's owner cannot look for work any more", Cause.die(defect))
+      Effect.runForkWith(this.#services)(logged)
+      return "broken"
     }
-    const ring = (): void => {
-      if (rung) return
-      rung = true
-      dispatcher.scheduleTask(() => {
-        rung = false
-        look()
-      }, 0)
-    }
-    /** An owner that cannot even look starts nothing more: thrown in a turn of its own, the defect would end the process. */
-    const ask = (): Next | "broken" => {
-      try {
-        return next()
-      } catch (defect) {
-        fork(Effect.logError("a session's owner cannot look for work any more", Cause.die(defect)))
-        return "broken"
+  }
+
+  #look(): void {
+    // Work that ends in the step that starts it is followed by what is next in this loop, not in its own stack.
+    while (this.#owner === "free") {
+      const work = this.#ask()
+      if (work === "later") return
+      if (work === "idle") return this.#rest()
+      if (typeof work === "string") {
+        this.#owner = "gone"
+        return this.#rest()
       }
+      this.#owner = "working"
+      this.#begin(work)
     }
-    const look = (): void => {
-      // Work that ends in the step that starts it is followed by what is next in this loop, not in its own stack.
-      while (owner === "free") {
-        const work = ask()
-        if (work === "later") return
-        if (work === "idle") return rest()
-        if (typeof work === "string") {
-          owner = "gone"
-          return rest()
-        }
-        owner = "working"
-        begin(work)
-      }
-    }
-    const begin = (work: Effect.Effect<void>): void => {
-      // The work makes itself known as its first act: an interrupt cannot find it running and unknown.
-      const known = Effect.withFiber<void>((fiber) => {
-        current = fiber
-        return work
-      })
-      let isBegun = false
-      fork(known, { uninterruptible: true }).addObserver(() => {
-        current = undefined
-        if (owner === "working") owner = "free"
-        if (isBegun) look()
-      })
-      isBegun = true
-    }
-    yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => {
-        owner = "gone"
-        return current === undefined ? Effect.void : Fiber.interrupt(current)
-      })
-    )
-    look()
-    return {
-      wake: () => {
-        idle = false
-        ring()
-      },
-      interrupt: () => {
-        const fiber = current
-        if (fiber !== undefined) dispatcher.scheduleTask(() => fiber.interruptUnsafe(), 0)
-      },
-      awaitIdle: Effect.callback<void>((resume) => {
-        if (idle) return resume(Effect.void)
-        const waiter = () => resume(Effect.void)
-        idlers.push(waiter)
-        return Effect.sync(() => {
-          idlers = idlers.filter((other) => other !== waiter)
-        })
-      })
-    }
-  })
+  }
+
+  #begin(work: Effect.Effect<void>): void {
+    // The work makes itself known as its first act: an interrupt cannot find it running and unknown.
+    const known = Effect.withFiber<void>((fiber) => {
+      this.#current = fiber
+      return work
+    })
+    let isBegun = false
+    Effect.runForkWith(this.#services)(known, { uninterruptible: true }).addObserver(() => {
+      this.#current = undefined
+      if (this.#owner === "working") this.#owner = "free"
+      if (isBegun) this.#look()
+    })
+    isBegun = true
+  }
+}
+
+const nobody: ReadonlyArray<() => void> = []

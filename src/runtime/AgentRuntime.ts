@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Clock, Context, Deferred, Effect, Exit, Layer, Random, Scope } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, Layer, Random, type Scope } from "effect"
 import { LanguageModel, Prompt, ResponseIdTracker, type Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import { ContextStore } from "../boundary/ContextStore.ts"
@@ -84,7 +84,6 @@ interface Opened {
   readonly options: Required<Pick<OpenOptions, "recovery" | "onClose">>
   readonly core: Core
   readonly session: Session.Session
-  readonly scope: Scope.Closeable
   /** Made by whoever waits first for the last holder to have closed it. */
   closed: Deferred.Deferred<void> | undefined
   holders: number
@@ -142,7 +141,6 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
     const release = Effect.suspend(() => {
       if (--opened.holders > 0) return Effect.void
       return opened.core.close(opened.options.onClose).pipe(
-        Effect.andThen(Scope.close(opened.scope, Exit.void)),
         Effect.andThen(
           Effect.suspend(() => {
             sessions.delete(id)
@@ -251,41 +249,36 @@ const start = Effect.fnUntraced(function* (
   )
   const clock = yield* Clock.Clock
   const journal = new Journal({ sessionId: id, clock, dispatcher, services, projection, stored })
-  const scope = yield* Scope.make()
-  const core: Core = yield* Scope.provide(
-    Core.make({
-      engine: {
-        agent,
-        model: Context.get(services, LanguageModel.LanguageModel),
-        toolkit: resolved.toolkit,
-        tools: new ToolRunner(resolved, services),
-        services,
-        journal,
-        context: yield* ContextStore,
-        tracker: Context.getOrUndefined(services, ResponseIdTracker.ResponseIdTracker),
-        policy: yield* ToolPolicy,
-        reconciler: yield* ToolReconciler,
-        checkpointer: yield* Checkpointer,
-        preparation: yield* ContextPreparation,
-        limits: yield* Limits,
-        grace: yield* GraceTime,
-        debt: { results: undefined, notice: undefined },
-        rested: () => settleRested(core)
-      },
-      dispatcher,
-      nonce: yield* nonce
-    }),
-    scope
-  )
+  const core: Core = new Core({
+    engine: {
+      agent,
+      model: Context.get(services, LanguageModel.LanguageModel),
+      toolkit: resolved.toolkit,
+      tools: new ToolRunner(resolved, services),
+      services,
+      journal,
+      context: yield* ContextStore,
+      tracker: Context.getOrUndefined(services, ResponseIdTracker.ResponseIdTracker),
+      policy: yield* ToolPolicy,
+      reconciler: yield* ToolReconciler,
+      checkpointer: yield* Checkpointer,
+      preparation: yield* ContextPreparation,
+      limits: yield* Limits,
+      grace: yield* GraceTime,
+      debt: { results: undefined, notice: undefined },
+      rested: () => settleRested(core)
+    },
+    dispatcher,
+    nonce: yield* nonce
+  })
   journal.onLost = () => core.lose()
-  const resumed = yield* Effect.onError(recover(core, options.recovery, created), () => Scope.close(scope, Exit.void))
+  const resumed = yield* Effect.onError(recover(core, options.recovery, created), () => core.abandon)
   core.ready(resumed)
   const opened: Opened = {
     agent,
     options,
     core,
     session: Session.make(core),
-    scope,
     closed: undefined,
     holders: 0
   }

@@ -14,7 +14,7 @@ import * as Ids from "../domain/Ids.ts"
 import * as Input from "../domain/Input.ts"
 import type * as Receipt from "../domain/Receipt.ts"
 import { SessionError } from "../domain/SessionError.ts"
-import * as Coordinator from "../engine/Coordinator.ts"
+import { Coordinator, type Host, type Next } from "../engine/Coordinator.ts"
 import * as Ending from "../engine/Ending.ts"
 import { closing, type Engine, makeRun, type Run } from "../engine/Engine.ts"
 import * as Gate from "../engine/Gate.ts"
@@ -38,14 +38,14 @@ export interface Options {
 }
 
 /** @category models @since 0.1.0 */
-export class Core {
+export class Core implements Host {
   readonly engine: Engine
-  readonly scope: Scope.Scope
   readonly reservations: Reservations
   readonly pausing: Pausing
   readonly #nonce: string
   readonly #awaiting: Awaiting
-  #coordinator: Coordinator.Coordinator | undefined
+  readonly #coordinator: Coordinator
+  #scope: Scope.Closeable | undefined
   #run: Run | undefined
   #taken: Run | undefined
   #timers: Set<Fiber.Fiber<unknown>> | undefined
@@ -54,29 +54,18 @@ export class Core {
   #over = false
   #ready = false
 
-  private constructor(options: Options, scope: Scope.Scope) {
-    this.engine = options.engine
-    this.scope = scope
-    this.reservations = new Reservations(options.dispatcher, options.engine.journal.stored !== undefined, () =>
-      this.wake()
-    )
+  constructor({ dispatcher, engine, nonce }: Options) {
+    this.engine = engine
+    this.reservations = new Reservations(this, dispatcher, engine.journal.stored !== undefined)
     this.pausing = new Pausing(this)
-    this.#awaiting = new Awaiting(options.dispatcher)
-    this.#nonce = options.nonce
+    this.#awaiting = new Awaiting(dispatcher)
+    this.#nonce = nonce
+    this.#coordinator = new Coordinator(this, dispatcher, engine.services)
   }
 
-  /** Starts the session's owner in the scope. */
-  static make(options: Options): Effect.Effect<Core, never, Scope.Scope> {
-    return Effect.flatMap(Scope.Scope, (scope) => {
-      const core = new Core(options, scope)
-      return Effect.map(
-        Coordinator.make(() => core.#next(), options.dispatcher),
-        (coordinator) => {
-          core.#coordinator = coordinator
-          return core
-        }
-      )
-    })
+  /** What runs beside the owner's work ends with it; made by whoever needs it first. */
+  get scope(): Scope.Scope {
+    return (this.#scope ??= Scope.makeUnsafe())
   }
 
   get closed(): boolean {
@@ -242,7 +231,7 @@ export class Core {
       const over = () => this.#closed || this.engine.journal.lost !== undefined
       if (over()) return Effect.fail(this.#error())
       return Effect.andThen(
-        this.#coordinator?.awaitIdle ?? Effect.void,
+        this.#coordinator.awaitIdle,
         Effect.suspend(() => (over() ? Effect.fail(this.#error()) : Effect.void))
       )
     })
@@ -256,7 +245,7 @@ export class Core {
       return Effect.ignore(this.engine.journal.flushed)
     }).pipe(
       Effect.andThen(Effect.suspend(() => this.#closeLive(how))),
-      Effect.andThen(Effect.suspend(() => this.#coordinator?.awaitIdle ?? Effect.void)),
+      Effect.andThen(Effect.suspend(() => this.#coordinator.awaitIdle)),
       Effect.andThen(
         Effect.suspend(() => {
           const { queue, turns } = this.projection
@@ -274,7 +263,16 @@ export class Core {
           this.engine.journal.end("closed")
           this.#awaiting.fail(() => this.#error())
         })
-      )
+      ),
+      Effect.andThen(this.abandon)
+    )
+  }
+
+  /** Ends whatever still runs, and says nothing of it. */
+  get abandon(): Effect.Effect<void> {
+    return Effect.andThen(
+      this.#coordinator.close,
+      Effect.suspend(() => (this.#scope === undefined ? Effect.void : Scope.close(this.#scope, Exit.void)))
     )
   }
 
@@ -325,12 +323,12 @@ export class Core {
 
   /** Lets the owner look for work. */
   wake(): void {
-    this.#coordinator?.wake()
+    this.#coordinator.wake()
   }
 
   /** Interrupts the live generation's fiber, in a turn of its own. */
   interrupt(): void {
-    this.#coordinator?.interrupt()
+    this.#coordinator.interrupt()
   }
 
   /** Does something at an instant (milliseconds since the Unix epoch), for as long as the session lives. */
@@ -410,7 +408,7 @@ export class Core {
   }
 
   /** The owner asks what to do: the live generation if it is new, else what waits, else nothing. */
-  #next(): Coordinator.Next {
+  next(): Next {
     const run = this.live
     if (run !== undefined && run !== this.#taken && this.#ready) {
       this.#taken = run

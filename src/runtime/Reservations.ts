@@ -23,21 +23,30 @@ interface Reserved {
   written: Deferred.Deferred<void> | undefined
 }
 
+/**
+ * The session whose reservations these are: it looks for work when the fate of what waits is decided.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Reserving {
+  readonly wake: () => void
+}
+
 /** @category models @since 0.1.0 */
 export class Reservations {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   readonly #inputs: Map<Ids.InputId, Reserved> | undefined
   readonly #claimed: Map<Ids.InputId, Deferred.Deferred<void>> | undefined
+  readonly #core: Reserving
   #starting = 0
 
-  readonly #released: () => void
-
   /** `written` says whether anything is ever between being handed in and being folded: with a store it is. */
-  constructor(dispatcher: Scheduler.SchedulerDispatcher, written: boolean, released: () => void) {
+  constructor(core: Reserving, dispatcher: Scheduler.SchedulerDispatcher, written: boolean) {
+    this.#core = core
     this.#dispatcher = dispatcher
     this.#inputs = written ? new Map() : undefined
     this.#claimed = written ? new Map() : undefined
-    this.#released = released
   }
 
   get identities(): number {
@@ -109,7 +118,7 @@ export class Reservations {
     for (const id of ids) claimed.set(id, decided)
     return () => {
       for (const id of ids) claimed.delete(id)
-      this.#released()
+      this.#core.wake()
       this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(decided, Effect.void), 0)
     }
   }

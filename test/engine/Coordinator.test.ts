@@ -1,18 +1,14 @@
 /** The owner fiber and its doorbell: no ring is lost, one piece of work runs at a time, an interrupt hits only what runs. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import * as Coordinator from "../../src/engine/Coordinator.ts"
 import { Interleavings } from "../../src/testing/index.ts"
 
-const dispatcher = Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
-
-/** A coordinator in a scope that stays open, so that the owner is judged while it lives. */
+/** A coordinator that stays open until it is told to close, so that the owner is judged while it lives. */
 const make = (next: () => Coordinator.Next) =>
-  Effect.gen(function* () {
-    const scope = yield* Scope.make()
-    const coordinator = yield* Scope.provide(Coordinator.make(next, yield* dispatcher), scope)
-    return { coordinator, scope }
-  })
+  Effect.withFiber((fiber) =>
+    Effect.succeed(new Coordinator.Coordinator({ next }, fiber.currentDispatcher, fiber.context))
+  )
 
 /** Pieces of work that are submitted while others run; each yields in a window of its own. */
 const workshop = () => {
@@ -66,8 +62,8 @@ const rings: Interleavings.Scenario<number, never, never> = {
     }
     return {
       main: Effect.gen(function* () {
-        const { coordinator } = yield* make(shop.next)
-        wake = coordinator.wake
+        const coordinator = yield* make(shop.next)
+        wake = () => coordinator.wake()
         // what came before the doorbell was there is rung for here
         submit()
         yield* Effect.yieldNow
@@ -101,8 +97,8 @@ const interrupts: Interleavings.Scenario<void, never, never> = {
     let interrupt = () => {}
     return {
       main: Effect.gen(function* () {
-        const { coordinator } = yield* make(shop.next)
-        interrupt = coordinator.interrupt
+        const coordinator = yield* make(shop.next)
+        interrupt = () => coordinator.interrupt()
         for (let i = 0; i < 3; i++) shop.submit()
         coordinator.wake()
         yield* coordinator.awaitIdle
@@ -149,14 +145,14 @@ describe("Coordinator", () => {
   it.effect("L-V3 neither a wake nor an interrupt runs the owner in the caller's step", () =>
     Effect.gen(function* () {
       const shop = workshop()
-      const { coordinator, scope } = yield* make(shop.next)
+      const coordinator = yield* make(shop.next)
       shop.submit()
       coordinator.wake()
       assert.deepStrictEqual([shop.running(), shop.done], [undefined, []])
       yield* Effect.yieldNow
       yield* coordinator.awaitIdle
       assert.deepStrictEqual(shop.done, [1])
-      yield* Scope.close(scope, Exit.void)
+      yield* coordinator.close
     })
   )
 
@@ -164,7 +160,7 @@ describe("Coordinator", () => {
     Effect.gen(function* () {
       const ran: Array<string> = []
       let left = 0
-      const { coordinator, scope } = yield* make(() => {
+      const coordinator = yield* make(() => {
         if (left === 0) return "idle"
         const name = `work ${left--}`
         return Effect.gen(function* () {
@@ -179,7 +175,7 @@ describe("Coordinator", () => {
       coordinator.wake()
       yield* coordinator.awaitIdle
       assert.deepStrictEqual(ran, ["work 2 goes on", "work 2 interrupted", "work 1 goes on", "work 1 interrupted"])
-      yield* Scope.close(scope, Exit.void)
+      yield* coordinator.close
     })
   )
 
@@ -187,25 +183,25 @@ describe("Coordinator", () => {
     Effect.gen(function* () {
       const pieces = [Effect.die(new Error("boom")), Effect.interrupt, Effect.sync(() => void ran.push("last"))]
       const ran: Array<string> = []
-      const { coordinator, scope } = yield* make(() => pieces.shift() ?? "idle")
+      const coordinator = yield* make(() => pieces.shift() ?? "idle")
       coordinator.wake()
       yield* coordinator.awaitIdle
       assert.deepStrictEqual(ran, ["last"])
-      yield* Scope.close(scope, Exit.void)
+      yield* coordinator.close
     })
   )
 
   it.effect("an interrupt while idle does nothing, now or later", () =>
     Effect.gen(function* () {
       const shop = workshop()
-      const { coordinator, scope } = yield* make(shop.next)
+      const coordinator = yield* make(shop.next)
       coordinator.interrupt()
       yield* Effect.yieldNow
       shop.submit()
       coordinator.wake()
       yield* coordinator.awaitIdle
       assert.deepStrictEqual([shop.done, shop.interrupted], [[1], []])
-      yield* Scope.close(scope, Exit.void)
+      yield* coordinator.close
     })
   )
 
@@ -213,7 +209,7 @@ describe("Coordinator", () => {
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const pieces = [Deferred.await(gate)]
-      const { coordinator, scope } = yield* make(() => pieces.shift() ?? "idle")
+      const coordinator = yield* make(() => pieces.shift() ?? "idle")
       coordinator.wake()
       const impatient = yield* Effect.forkChild(coordinator.awaitIdle, { startImmediately: true })
       const patient = yield* Effect.forkChild(coordinator.awaitIdle, { startImmediately: true })
@@ -222,14 +218,14 @@ describe("Coordinator", () => {
       yield* Deferred.succeed(gate, undefined)
       yield* Fiber.join(patient)
       yield* coordinator.awaitIdle
-      yield* Scope.close(scope, Exit.void)
+      yield* coordinator.close
     })
   )
 
   it.effect("while there will be work without a ring of the host's it is not idle", () =>
     Effect.gen(function* () {
       let answer: Coordinator.Next = "later"
-      const { coordinator, scope } = yield* make(() => answer)
+      const coordinator = yield* make(() => answer)
       const waiting = yield* Effect.forkChild(coordinator.awaitIdle, { startImmediately: true })
       coordinator.wake()
       yield* Effect.yieldNow
@@ -238,7 +234,7 @@ describe("Coordinator", () => {
       answer = "idle"
       coordinator.wake()
       yield* Fiber.join(waiting)
-      yield* Scope.close(scope, Exit.void)
+      yield* coordinator.close
     })
   )
 
@@ -246,10 +242,10 @@ describe("Coordinator", () => {
     Effect.gen(function* () {
       const shop = workshop()
       shop.submit()
-      const { coordinator, scope } = yield* make(shop.next)
+      const coordinator = yield* make(shop.next)
       yield* coordinator.awaitIdle
       assert.deepStrictEqual(shop.done, [1])
-      yield* Scope.close(scope, Exit.void)
+      yield* coordinator.close
     })
   )
 })
