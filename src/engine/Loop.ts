@@ -31,29 +31,41 @@ import { describe } from "./ToolRunner.ts"
 import * as Transcript from "./Transcript.ts"
 
 /**
- * Runs a generation to its terminal event. Fork it uninterruptible: an interrupt can then not fall between the fork and the
+ * Runs a generation to its terminal event. It fails when the journal is lost, and with it the right to say anything: whoever
+ * opens the session next settles it (L-R7). Fork it uninterruptible: an interrupt can then not fall between the fork and the
  * mask and leave a generation without an end (L-E6).
  *
  * @category operations
  * @since 0.1.0
  */
-export const run = (engine: Engine, live: Run, idle: () => boolean): Effect.Effect<void> =>
-  Effect.interruptible(
-    Effect.uninterruptibleMask((restore) => Effect.andThen(resume(engine, live, restore), steps(engine, live, restore)))
-  ).pipe(
-    Effect.exit,
-    Effect.flatMap((exit) => {
-      if (engine.journal.lost !== undefined) return Effect.void
-      const written = live.staged === undefined ? Effect.void : commit(engine, live, [])
-      return Effect.flatMap(written, () => {
-        if (Exit.isSuccess(exit)) return Effect.void
-        return Exit.hasInterrupts(exit) ? Ending.interrupted(engine, live) : defect(engine, live, describe(exit.cause))
-      })
-    }),
-    Effect.andThen(Ending.settle(engine, live, idle)),
-    // The journal is lost, and with it the right to say anything (L-R7): whoever opens the session next settles it.
-    Effect.ignore
+export const run = (engine: Engine, live: Run, idle: () => boolean): Effect.Effect<void, SessionError> =>
+  Effect.flatMap(
+    Effect.exit(Effect.interruptible(Effect.uninterruptibleMask((restore) => work(engine, live, restore)))),
+    (exit) => Effect.flatMap(conclude(engine, live, exit), () => Ending.settle(engine, live, idle))
   )
+
+/** A generation that starts here has no step of another process to bring to its end (L-R2). */
+const work = (engine: Engine, live: Run, restore: Restore): Effect.Effect<void, SessionError> => {
+  const { _tag } = live.state.step
+  const goesOn = _tag === "Final" || _tag === "Calling"
+  return goesOn
+    ? Effect.flatMap(resume(engine, live, restore), () => steps(engine, live, restore))
+    : steps(engine, live, restore)
+}
+
+/** What the steps came to: what they left staged is written, and an end that nobody has decided is. */
+const conclude = (
+  engine: Engine,
+  live: Run,
+  exit: Exit.Exit<void, SessionError>
+): Effect.Effect<void, SessionError> => {
+  if (engine.journal.lost !== undefined) return Effect.void
+  const written = live.staged === undefined ? Effect.void : commit(engine, live, [])
+  return after(written, () => {
+    if (Exit.isSuccess(exit)) return Effect.void
+    return Exit.hasInterrupts(exit) ? Ending.interrupted(engine, live) : defect(engine, live, describe(exit.cause))
+  })
+}
 
 /** A defect ends the run, and the calls it leaves open are answered like those of a lost one. */
 const defect = (engine: Engine, live: Run, message: string): Effect.Effect<void, SessionError> => {
@@ -64,7 +76,7 @@ const defect = (engine: Engine, live: Run, message: string): Effect.Effect<void,
   )
 }
 
-/** Brings the step that another process began to its end; nothing to do for a generation that starts here (L-R2). */
+/** Brings the step that another process began to its end (L-R2). */
 const resume = Effect.fnUntraced(function* (engine: Engine, live: Run, restore: Restore) {
   const { request, step } = live.state
   if (step._tag === "Final") return yield* finish(engine, live, restore)

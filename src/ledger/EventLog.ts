@@ -115,15 +115,16 @@ export class EventLog {
   /** Every later event once, in order, then the live ones (L-V2). A lost or slow reader changes nothing. */
   stream(after: number, past: Past): Stream.Stream<Event.SessionEvent, SessionError> {
     return Stream.fromChannel(
-      Channel.fromTransform((_upstream, scope) =>
-        Effect.suspend(() => {
-          const reader: Reader = { live: this.#liveEnd, resume: undefined }
-          this.#readers = [...this.#readers, reader]
-          const from = Number.isFinite(after) ? Math.max(0, Math.floor(after)) : 0
-          const leave = Effect.sync(() => this.#leave(reader))
-          return Effect.as(Scope.addFinalizer(scope, leave), this.#pull(reader, from, past))
+      Channel.fromTransform((_upstream, scope) => {
+        const reader: Reader = { live: this.#liveEnd, resume: undefined }
+        this.#readers = [...this.#readers, reader]
+        const from = Number.isFinite(after) ? Math.max(0, Math.floor(after)) : 0
+        const left = Scope.addFinalizerExit(scope, () => {
+          this.#leave(reader)
+          return Effect.void
         })
-      )
+        return Effect.as(left, this.#pull(reader, from, past))
+      })
     )
   }
 

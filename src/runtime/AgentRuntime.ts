@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Clock, Context, Deferred, Effect, Exit, Layer, Random, type Scope } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, Layer, Random, Scope } from "effect"
 import { LanguageModel, Prompt, ResponseIdTracker, type Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import { ContextStore } from "../boundary/ContextStore.ts"
@@ -79,9 +79,18 @@ export class AgentRuntime extends Context.Service<
   }
 >()("midcourse/runtime/AgentRuntime") {}
 
+interface Settings {
+  readonly recovery: Recovery.Mode
+  readonly onClose: "cancel" | "detach"
+}
+
+const settingsOf = ({ onClose = "cancel", recovery = "settle" }: OpenOptions): Settings => ({ recovery, onClose })
+
+const byDefault: Settings = settingsOf({})
+
 interface Opened {
   readonly agent: object
-  readonly options: Required<Pick<OpenOptions, "recovery" | "onClose">>
+  readonly options: Settings
   readonly core: Core
   readonly session: Session.Session
   /** Made by whoever waits first for the last holder to have closed it. */
@@ -93,15 +102,15 @@ interface Opened {
 const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service"] => {
   const sessions = new Map<Ids.SessionId, Opened | Deferred.Deferred<void>>()
   const toolkits = new Toolkits()
-  const open = (agent: Agent<Tools>, options: OpenOptions = {}) =>
+  const open = (agent: Agent<Tools>, options?: OpenOptions) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const id = options.id ?? (`ses_${yield* nonce}` as Ids.SessionId)
+        const id = options?.id ?? (`ses_${yield* nonce}` as Ids.SessionId)
         if (!Ids.isId(id)) {
           const detail = "a session id is 1 to 128 printable ASCII characters"
           return yield* new SessionError({ sessionId: String(id), reason: { _tag: "InvalidId", detail } })
         }
-        const settings = { recovery: options.recovery ?? "settle", onClose: options.onClose ?? "cancel" } as const
+        const settings = options === undefined ? byDefault : settingsOf(options)
         while (true) {
           const found = sessions.get(id)
           if (found === undefined) break
@@ -126,7 +135,7 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
         )
       })
     )
-  const share = (id: Ids.SessionId, found: Opened, agent: object, settings: Opened["options"]) => {
+  const share = (id: Ids.SessionId, found: Opened, agent: object, settings: Settings) => {
     const detail =
       found.agent !== agent
         ? "another agent"
@@ -138,22 +147,22 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
   }
   const hold = (id: Ids.SessionId, opened: Opened) => {
     opened.holders++
-    const release = Effect.suspend(() => {
-      if (--opened.holders > 0) return Effect.void
-      return opened.core.close(opened.options.onClose).pipe(
-        Effect.andThen(
-          Effect.suspend(() => {
-            sessions.delete(id)
-            return opened.closed === undefined ? Effect.void : Deferred.succeed(opened.closed, undefined)
-          })
-        ),
-        Effect.asVoid
+    return Effect.flatMap(Scope.Scope, (scope) =>
+      Effect.as(
+        Scope.addFinalizerExit(scope, () => release(id, opened)),
+        opened.session
       )
-    })
-    return Effect.as(
-      Effect.addFinalizer(() => release),
-      opened.session
     )
+  }
+  const release = (id: Ids.SessionId, opened: Opened): Effect.Effect<void> => {
+    if (--opened.holders > 0) return Effect.void
+    const { core, options } = opened
+    // With what it was opened with, whoever closes it.
+    const closed = Effect.provideContext(core.close(options.onClose), core.engine.services)
+    return Effect.flatMap(closed, () => {
+      sessions.delete(id)
+      return opened.closed === undefined ? Effect.void : Effect.asVoid(Deferred.succeed(opened.closed, undefined))
+    })
   }
   const live = (): ReadonlyArray<SessionSummary> =>
     Array.from(sessions).flatMap(([id, found]) => ("core" in found ? [summaryOf(id, found.core)] : []))
@@ -234,7 +243,7 @@ const claim = Effect.fnUntraced(function* (
 const start = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   agent: Agent<Tools>,
-  options: Opened["options"],
+  options: Settings,
   store: SessionStore["Service"] | undefined,
   toolkits: Toolkits,
   restore: Restore

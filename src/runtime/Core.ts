@@ -24,6 +24,7 @@ import type { Entry } from "../ledger/Entry.ts"
 import type * as Projection from "../ledger/Projection.ts"
 import * as Report from "../ledger/Report.ts"
 import { Awaiting } from "./Awaiting.ts"
+import type { LiveSteering } from "./LiveSteering.ts"
 import { Pausing } from "./Pausing.ts"
 import { Reservations } from "./Reservations.ts"
 import * as Submission from "./Submission.ts"
@@ -46,6 +47,7 @@ export class Core implements Host {
   readonly #awaiting: Awaiting
   readonly #coordinator: Coordinator
   #scope: Scope.Closeable | undefined
+  #liveSteering: LiveSteering | undefined
   #run: Run | undefined
   #taken: Run | undefined
   #timers: Set<Fiber.Fiber<unknown>> | undefined
@@ -66,6 +68,16 @@ export class Core implements Host {
   /** What runs beside the owner's work ends with it; made by whoever needs it first. */
   get scope(): Scope.Scope {
     return (this.#scope ??= Scope.makeUnsafe())
+  }
+
+  /** The anchored way in, as a host holds it. */
+  get liveSteering(): LiveSteering {
+    return (this.#liveSteering ??= {
+      version: 1,
+      mode: this.engine.agent.steering,
+      cancellable: false,
+      submit: (input, generationId) => this.submitAnchored(input, generationId)
+    })
   }
 
   get closed(): boolean {
@@ -456,12 +468,11 @@ export class Core implements Host {
   }
 
   #work(run: Run): Effect.Effect<void> {
-    return Effect.andThen(
-      Loop.run(this.engine, run, () => this.#restful()),
-      Effect.sync(() => {
-        this.engine.rested()
-        if (run.state.ended !== undefined) this.#awaiting.settle(run.id, this.#report(run.state))
-      })
-    )
+    return Effect.flatMap(Effect.exit(Loop.run(this.engine, run, () => this.#restful())), (exit) => {
+      if (Exit.hasDies(exit)) return Effect.orDie(exit)
+      this.engine.rested()
+      if (run.state.ended !== undefined) this.#awaiting.settle(run.id, this.#report(run.state))
+      return Effect.void
+    })
   }
 }

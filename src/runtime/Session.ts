@@ -88,61 +88,81 @@ export interface Session {
   readonly context: Effect.Effect<Prompt.Prompt, SessionError>
 }
 
+/** What a face is made of, by name; each part closes over nothing but the core. */
+const parts: { readonly [Name in keyof Session]: (core: Core) => Session[Name] } = {
+  id: (core) => core.engine.journal.sessionId,
+  capability: (core) => () => core.liveSteering,
+  submit: (core) => (input) => core.submit(input),
+  generation: (core) => Effect.sync(() => Option.map(Option.fromUndefinedOr(core.live), active)),
+  await: (core) => (id) => core.await(id),
+  awaitIdle: (core) => core.awaitIdle,
+  receipt: (core) => (id) => Effect.sync(() => Option.fromUndefinedOr(core.projection.receipt(id))),
+  input: (core) => (id) => Effect.sync(() => Option.fromUndefinedOr(core.projection.inputs.get(id)?.status)),
+  queued: ({ projection }) => Effect.sync(() => ownInputs(projection, [...projection.turns, ...projection.queue])),
+  held: (core) => Effect.sync(() => held(core)),
+  status: (core) => Effect.sync(() => status(core)),
+  withdraw: (core) => (id) => Controls.withdraw(core, id),
+  promote: (core) => (id, generationId, as) => Controls.promote(core, id, generationId, as),
+  pause: (core) => (options) => Controls.pause(core, options),
+  resume: (core) => (signal) => Controls.resume(core, signal),
+  decide: (core) => (call, decision) => Controls.decide(core, call, decision),
+  stop: (core) => (id, options) => Controls.stop(core, id, options?.followUps ?? "keep"),
+  cancel: (core) => (id, options) => Controls.cancel(core, id, options?.followUps ?? "keep"),
+  events: (core) => (options) => core.engine.journal.stream(options?.after ?? 0),
+  history: (core) => (options) => history(core, options?.after ?? 0),
+  context: (core) => Effect.suspend(() => context(core))
+}
+
+const owner = Symbol("midcourse/runtime/Session")
+
+interface Owned {
+  readonly [owner]: Core
+}
+
+/** The same for every session: a part is made when it is asked for. */
+const accessors: PropertyDescriptorMap = Object.fromEntries(
+  Object.entries(parts).map(([name, part]) => [
+    name,
+    {
+      configurable: true,
+      enumerable: true,
+      get(this: Owned) {
+        return part(this[owner])
+      }
+    }
+  ])
+)
+
 /**
- * The face of a core. One object a session; its operations close over nothing else.
+ * The face of a core. One object a session, whose parts are its own, so that a host may copy it, and cost nothing until they are
+ * used.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const make = (core: Core): Session => {
-  const { agent, journal } = core.engine
+export const make = (core: Core): Session =>
+  // `accessors` has a property for each of the interface's, of its type: `parts` does.
+  Object.defineProperties(Object.defineProperty({}, owner, { value: core }), accessors) as Session
+
+const held = ({ projection }: Core): ReadonlyArray<HeldInput> => {
+  const found: Array<HeldInput> = []
+  for (const { input, status } of projection.inputs.values()) {
+    if (input === undefined) continue
+    if (status._tag === "Held" || status._tag === "Unknown") found.push({ input: Input.own(input), status })
+  }
+  return found
+}
+
+const context = (core: Core): Effect.Effect<Prompt.Prompt, SessionError> => {
+  const { context, journal } = core.engine
   const { projection, sessionId } = journal
-  const liveSteering: LiveSteering = {
-    version: 1,
-    mode: agent.steering,
-    cancellable: false,
-    submit: (input, generationId) => core.submitAnchored(input, generationId)
+  if (context === undefined) {
+    return Effect.map(journal.warm, () => Prompt.fromMessages([...projection.messages]))
   }
-  return {
-    id: sessionId,
-    capability: () => liveSteering,
-    submit: (input) => core.submit(input),
-    generation: Effect.sync(() => Option.map(Option.fromUndefinedOr(core.live), active)),
-    await: (id) => core.await(id),
-    awaitIdle: core.awaitIdle,
-    receipt: (id) => Effect.sync(() => Option.fromUndefinedOr(projection.receipt(id))),
-    input: (id) => Effect.sync(() => Option.fromUndefinedOr(projection.inputs.get(id)?.status)),
-    queued: Effect.sync(() => ownInputs(projection, [...projection.turns, ...projection.queue])),
-    held: Effect.sync(() => {
-      const found: Array<HeldInput> = []
-      for (const { input, status } of projection.inputs.values()) {
-        if (input === undefined) continue
-        if (status._tag === "Held" || status._tag === "Unknown") found.push({ input: Input.own(input), status })
-      }
-      return found
-    }),
-    status: Effect.sync(() => status(core)),
-    withdraw: (id) => Controls.withdraw(core, id),
-    promote: (id, generationId, as) => Controls.promote(core, id, generationId, as),
-    pause: (options) => Controls.pause(core, options),
-    resume: (signal) => Controls.resume(core, signal),
-    decide: (call, decision) => Controls.decide(core, call, decision),
-    stop: (id, options) => Controls.stop(core, id, options?.followUps ?? "keep"),
-    cancel: (id, options) => Controls.cancel(core, id, options?.followUps ?? "keep"),
-    events: (options) => journal.stream(options?.after ?? 0),
-    history: (options) => history(core, options?.after ?? 0),
-    context: Effect.suspend(() => {
-      const { context } = core.engine
-      if (context === undefined) {
-        return Effect.map(journal.warm, () => Prompt.fromMessages([...projection.messages]))
-      }
-      return Effect.mapBoth(context.messages, {
-        onSuccess: (messages) => Prompt.fromMessages([...projection.messages, ...messages]),
-        onFailure: (error) =>
-          new SessionError({ sessionId, reason: { _tag: "StorageUnavailable", detail: String(error) } })
-      })
-    })
-  }
+  return Effect.mapBoth(context.messages, {
+    onSuccess: (messages) => Prompt.fromMessages([...projection.messages, ...messages]),
+    onFailure: (error) => new SessionError({ sessionId, reason: { _tag: "StorageUnavailable", detail: String(error) } })
+  })
 }
 
 /** Copies: what a host does with them changes nothing here. */
