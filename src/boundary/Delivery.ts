@@ -31,10 +31,20 @@ export type Item = readonly [Input.Input, ...Array<Input.Input>]
  * @since 0.1.0
  */
 export const itemsOf = (inputs: ReadonlyArray<Input.Input>): ReadonlyArray<Item> => {
-  const [head, ...rest] = inputs.filter(({ intent }) => intent === "collect")
-  const others = inputs.filter(({ intent }) => intent !== "collect").map((input): Item => [input])
-  return head === undefined ? others : [[head, ...rest], ...others]
+  const [head, ...rest] = inputs.filter(isCollect)
+  if (head === undefined) return inputs.map(alone)
+  return [[head, ...rest], ...inputs.filter((input) => !isCollect(input)).map(alone)]
 }
+
+const isCollect = ({ intent }: Input.Input): boolean => intent === "collect"
+
+/**
+ * An input as an item of its own.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const alone = (input: Input.Input): Item => [input]
 
 /**
  * What came of a write. `Interrupted` and `Failed` mean that the generation goes no further; the receipts are settled.

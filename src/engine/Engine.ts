@@ -105,17 +105,20 @@ export const commit = (engine: Engine, run: Run, entries: ReadonlyArray<Entry>):
   return engine.journal.commit([...staged.entries, ...entries], staged)
 }
 
+const none: ReadonlyArray<never> = []
+const starting: Phase = { _tag: "Starting" }
+
 /** @category constructors @since 0.1.0 */
 export const makeRun = (state: GenerationState, admission: Admission.Admission): Run => ({
   id: state.id,
   state,
   admission,
-  phase: { _tag: "Starting" },
+  phase: starting,
   staged: undefined,
   overdue: false,
-  carriedFirst: [],
-  carrying: [],
-  sent: [],
+  carriedFirst: none,
+  carrying: none,
+  sent: none,
   altered: false,
   notCarried: undefined,
   running: undefined,

@@ -11,7 +11,6 @@ import * as Admission from "../boundary/Admission.ts"
 import * as Delivery from "../boundary/Delivery.ts"
 import * as Supervised from "../boundary/Supervised.ts"
 import type * as Ids from "../domain/Ids.ts"
-import type { Input } from "../domain/Input.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import { openCalls } from "../ledger/Projection.ts"
@@ -188,7 +187,7 @@ const stage = (engine: Engine, live: Run, first: boolean): ReadonlyArray<Ids.Inp
   const started = first ? projection.admitted(live.state.initialInputIds) : []
   const pending = Admission.take(live.admission, Number.POSITIVE_INFINITY)
   if (started.length === 0 && pending.length === 0) return nobody
-  const items = [...Delivery.itemsOf(started), ...pending.map(alone)]
+  const items = [...Delivery.itemsOf(started), ...pending.map(Delivery.alone)]
   const entries = Delivery.written(projection, live.id, items)
   live.staged =
     live.staged === undefined ? { entries } : { ...live.staged, entries: [...live.staged.entries, ...entries] }
@@ -228,15 +227,13 @@ const boundary = Effect.fnUntraced(function* (engine: Engine, live: Run, first: 
   const started = first ? Delivery.itemsOf(journal.projection.admitted(live.state.initialInputIds)) : []
   let index = 0
   while (closing(live) === undefined) {
-    const [next] = index < started.length ? [started[index++]] : Admission.take(live.admission, 1).map(alone)
+    const [next] = index < started.length ? [started[index++]] : Admission.take(live.admission, 1).map(Delivery.alone)
     if (next === undefined) return
     const delivered = yield* Delivery.toStore(target, context, next, restore)
     if (delivered._tag === "Interrupted") return yield* Ending.interrupted(engine, live)
     if (delivered._tag === "Failed") return yield* contextFailed(engine, live, delivered.message)
   }
 })
-
-const alone = (input: Input): Delivery.Item => [input]
 
 const request = (
   engine: Engine,

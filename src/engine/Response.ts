@@ -42,14 +42,16 @@ export interface Gathered {
 
 type Part = Response.StreamPart<Tools, "deferred">
 
+const none: ReadonlyArray<RequestedCall> = []
+
 /** @category models @since 0.1.0 */
 export class Collector {
   readonly #parts: Array<Response.AnyPart> = []
-  readonly #calls: Array<RequestedCall> = []
+  #calls: Array<RequestedCall> | undefined
   #ids: Set<string> | undefined
   #texts: Set<string> | undefined
   #reasonings: Set<string> | undefined
-  readonly #repeats: Array<RequestedCall> = []
+  #repeats: Array<RequestedCall> | undefined
   #text = ""
   #finish: Response.FinishPart | undefined
   #error: { readonly error: unknown } | undefined
@@ -150,10 +152,10 @@ export class Collector {
     }
     const call: RequestedCall = { id, name, params }
     if (known) {
-      this.#repeats.push(call)
+      ;(this.#repeats ??= []).push(call)
       return
     }
-    this.#calls.push(call)
+    ;(this.#calls ??= []).push(call)
     this.#parts.push(params === part.params ? part : { ...part, params })
   }
 
@@ -161,8 +163,7 @@ export class Collector {
   gather(interrupted: boolean): Gathered {
     const made = Prompt.fromResponseParts(this.#parts).content[0]
     const assistant = made?.role === "assistant" ? made : undefined
-    const sendable = assistant === undefined ? [] : assistant.content.filter(isSendable)
-    const paired = sendable.filter(isAnswer(sendable))
+    const paired = assistant === undefined ? [] : assistant.content.filter(isSendable)
     const content = interrupted ? paired.filter(isEnded(paired)) : paired
     // Alone, reasoning is no message: no provider takes it back.
     const kept = content.some((part) => part.type !== "reasoning") ? content : []
@@ -170,8 +171,8 @@ export class Collector {
     const usage = this.#finish?.usage
     return {
       text: this.#text,
-      calls: this.#calls,
-      repeats: this.#repeats,
+      calls: this.#calls ?? none,
+      repeats: this.#repeats ?? none,
       message:
         kept.length === 0
           ? undefined
@@ -182,7 +183,7 @@ export class Collector {
                 ...(interrupted ? { options: { midcourse: { interrupted: true } } } : undefined)
               }),
       usage: { inputTokens: usage?.inputTokens?.total ?? 0, outputTokens: usage?.outputTokens?.total ?? 0 },
-      whole: whole && this.#repeats.length === 0
+      whole: whole && this.#repeats === undefined
     }
   }
 }
@@ -196,17 +197,20 @@ const storable = (part: Part): Part => {
   return { ...part, metadata: typeof sent === "object" && sent !== null ? sent : {} } as Part
 }
 
-const isSendable = (part: Prompt.AssistantMessagePart): boolean => part.type !== "text" || part.text.trim() !== ""
-
-/** A result of the provider's stands for one call of its own, made before it; any other would poison the conversation (L-T2). */
-const isAnswer =
-  (content: ReadonlyArray<Prompt.AssistantMessagePart>) =>
-  (part: Prompt.AssistantMessagePart, index: number): boolean =>
-    part.type !== "tool-result" ||
-    (content
-      .slice(0, index)
-      .some((each) => each.type === "tool-call" && each.providerExecuted && each.id === part.id) &&
-      !content.slice(0, index).some((each) => each.type === "tool-result" && each.id === part.id))
+/** Blank text is not; and a result of the provider's stands for one call of its own, made before it: any other would poison the conversation (L-T2). */
+const isSendable = (
+  part: Prompt.AssistantMessagePart,
+  index: number,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>
+): boolean => {
+  if (part.type === "text") return part.text.trim() !== ""
+  if (part.type !== "tool-result") return true
+  const before = content.slice(0, index)
+  return (
+    before.some((each) => each.type === "tool-call" && each.providerExecuted && each.id === part.id) &&
+    !before.some((each) => each.type === "tool-result" && each.id === part.id)
+  )
+}
 
 /** In a cut response a call the provider runs itself may lack its result; such a call is dropped with it (L-T12). */
 const isEnded =

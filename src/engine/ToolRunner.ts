@@ -4,12 +4,12 @@
  *
  * @since 0.1.0
  */
-import { Cause, Context, Effect, Exit, Result, type Schema } from "effect"
+import { Cause, Context, Effect, Exit, Option, Result, type Schema } from "effect"
 import { AiError, type Tool } from "effect/ai"
 import type { Prompt } from "effect/ai"
 import { isJson } from "../domain/Json.ts"
 import { isDone } from "./Immediate.ts"
-import type { Coder, Resolved } from "./Toolkits.ts"
+import { type Coder, type Resolved, serviceOf } from "./Toolkits.ts"
 
 /**
  * A launched call's end, as the context and the report will say it.
@@ -138,7 +138,7 @@ export class ToolRunner {
   }
 
   #handler(tool: Tool.Any): Tool.Handler<string> {
-    const handler = this.#services.mapUnsafe.get(tool.id)
+    const handler = Option.getOrUndefined(serviceOf(this.#services, tool.id))
     if (!isHandler(handler)) throw new Error(`tool ${tool.name} has no handler in the layer that open was given`)
     return handler
   }
@@ -152,7 +152,7 @@ export class ToolRunner {
 }
 
 const covers = (services: Context.Context<never>, own: Context.Context<never>): boolean => {
-  for (const key of own.mapUnsafe.keys()) if (!services.mapUnsafe.has(key)) return false
+  for (const key of own.mapUnsafe.keys()) if (Option.isNone(serviceOf(services, key))) return false
   return true
 }
 

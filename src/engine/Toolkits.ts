@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect, Option, Schema } from "effect"
 import { Tool, type Toolkit } from "effect/ai"
 import type { Tools } from "../domain/Agent.ts"
 
@@ -79,7 +79,21 @@ export class Toolkits {
 
 /** The handlers alone: what else a session was opened with is not kept for the next one. */
 const handlersOf = (tools: Tools, services: Services): Services =>
-  Context.makeUnsafe(new Map(Object.values(tools).map(({ id }) => [id, services.mapUnsafe.get(id)])))
+  Context.makeUnsafe(
+    new Map(Object.values(tools).map(({ id }) => [id, Option.getOrUndefined(serviceOf(services, id))] as const))
+  )
 
 const hasSameHandlers = (tools: Tools, a: Services, b: Services): boolean =>
-  Object.values(tools).every(({ id }) => a.mapUnsafe.get(id) === b.mapUnsafe.get(id))
+  Object.values(tools).every(
+    ({ id }) => Option.getOrUndefined(serviceOf(a, id)) === Option.getOrUndefined(serviceOf(b, id))
+  )
+
+/**
+ * What is under a key of no type known here. Looked up: `mapUnsafe` would copy everything that a session was opened with.
+ *
+ * @category queries
+ * @since 0.1.0
+ */
+export const serviceOf = <Given>(services: Context.Context<Given>, key: string): Option.Option<unknown> =>
+  // A look-up reads nothing but the key.
+  Context.getOption(services, { key } as Context.Key<never, unknown>)

@@ -132,6 +132,7 @@ export const openCalls = ({ step }: GenerationState): ReadonlyArray<CallState> =
 
 const queued: Receipt.InputStatus = { _tag: "Queued" }
 
+const starting: Step = { _tag: "Starting" }
 const requested: Step = { _tag: "Requested" }
 const answered: Step = { _tag: "Answered" }
 const final: Step = { _tag: "Final" }
@@ -415,7 +416,7 @@ export class Projection {
       initialInputIds: [event.initial_input_id, ...event.input_ids.slice(1)],
       startedAt: event.time,
       admitted: { _tag: "Admitted", generationId: event.generation_id },
-      inputIds: [],
+      inputIds: [...event.input_ids],
       calls: [],
       uncompleted: new Set(),
       request: 0,
@@ -424,7 +425,7 @@ export class Projection {
       text: "",
       textBefore: "",
       textRequest: 0,
-      step: { _tag: "Starting" },
+      step: starting,
       ending: undefined,
       parked: false,
       cold: false,
@@ -434,7 +435,6 @@ export class Projection {
     this.active = generation
     for (const id of event.input_ids) {
       this.#unqueue(id)
-      generation.inputIds.push(id)
       this.#set(id, generation.admitted)
     }
   }

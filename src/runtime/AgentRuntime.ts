@@ -105,7 +105,7 @@ const make = (store: SessionStore["Service"] | undefined): AgentRuntime["Service
   const open = (agent: Agent<Tools>, options?: OpenOptions) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const id = options?.id ?? (`ses_${yield* nonce}` as Ids.SessionId)
+        const id = options?.id ?? (`ses_${nonce(yield* Random.Random)}` as Ids.SessionId)
         if (!Ids.isId(id)) {
           const detail = "a session id is 1 to 128 printable ASCII characters"
           return yield* new SessionError({ sessionId: String(id), reason: { _tag: "InvalidId", detail } })
@@ -212,13 +212,8 @@ const instructionsOf = (agent: Agent<Tools>): ReadonlyArray<Prompt.Message> =>
   agent.instructions.trim() === "" ? [] : [Prompt.systemMessage({ content: agent.instructions })]
 
 /** Claims what is stored and folds it; a session that is not stored begins empty. */
-const claim = Effect.fnUntraced(function* (
-  id: Ids.SessionId,
-  agent: Agent<Tools>,
-  store: SessionStore["Service"] | undefined
-) {
+const claim = Effect.fnUntraced(function* (id: Ids.SessionId, agent: Agent<Tools>, store: SessionStore["Service"]) {
   const instructions = instructionsOf(agent)
-  if (store === undefined) return { projection: new Projection(instructions), stored: undefined, created: true }
   const claimed = yield* store.claim(id, agent.name)
   const { snapshot } = claimed
   const projection =
@@ -251,12 +246,15 @@ const start = Effect.fnUntraced(function* (
   const services = yield* Effect.context<LanguageModel.LanguageModel | Tool.HandlersFor<Tools>>()
   const resolved = yield* toolkits.resolve(agent.toolkit, services)
   const dispatcher = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.currentDispatcher))
-  // Interrupted here, a claim is without an owner, and the next one fences it.
-  const { created, projection, stored } = yield* Effect.mapError(
-    restore(claim(id, agent, store)),
-    (error) => new SessionError({ sessionId: id, reason: toSessionReason(error.reason) })
-  )
-  const clock = yield* Clock.Clock
+  const { created, projection, stored } =
+    store === undefined
+      ? { created: true, projection: new Projection(instructionsOf(agent)), stored: undefined }
+      : yield* Effect.mapError(
+          // Interrupted here, a claim is without an owner, and the next one fences it.
+          restore(claim(id, agent, store)),
+          (error) => new SessionError({ sessionId: id, reason: toSessionReason(error.reason) })
+        )
+  const clock = Context.get(services, Clock.Clock)
   const journal = new Journal({ sessionId: id, clock, dispatcher, services, projection, stored })
   const core: Core = new Core({
     engine: {
@@ -266,22 +264,22 @@ const start = Effect.fnUntraced(function* (
       tools: new ToolRunner(resolved, services),
       services,
       journal,
-      context: yield* ContextStore,
+      context: Context.get(services, ContextStore),
       tracker: Context.getOrUndefined(services, ResponseIdTracker.ResponseIdTracker),
-      policy: yield* ToolPolicy,
-      reconciler: yield* ToolReconciler,
-      checkpointer: yield* Checkpointer,
-      preparation: yield* ContextPreparation,
-      limits: yield* Limits,
-      grace: yield* GraceTime,
+      policy: Context.get(services, ToolPolicy),
+      reconciler: Context.get(services, ToolReconciler),
+      checkpointer: Context.get(services, Checkpointer),
+      preparation: Context.get(services, ContextPreparation),
+      limits: Context.get(services, Limits),
+      grace: Context.get(services, GraceTime),
       debt: { results: undefined, notice: undefined },
       rested: () => settleRested(core)
     },
     dispatcher,
-    nonce: yield* nonce
+    nonce: nonce(Context.get(services, Random.Random))
   })
   journal.onLost = () => core.lose()
-  const resumed = yield* Effect.onError(recover(core, options.recovery, created), () => core.abandon)
+  const resumed = created ? undefined : yield* Effect.onError(recover(core, options.recovery), () => core.abandon)
   core.ready(resumed)
   const opened: Opened = {
     agent,
@@ -295,11 +293,10 @@ const start = Effect.fnUntraced(function* (
 })
 
 /** Settles or takes up what a lost process left, before anything new is started (L-R2, L-R6). */
-const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode, created: boolean) {
+const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode) {
   const { engine } = core
   const { journal } = engine
   const { projection } = journal
-  if (created) return undefined
   const lost = projection.active
   if (lost === undefined) {
     Recovery.recallDebt(engine)
@@ -334,9 +331,11 @@ const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode, cr
   return run
 })
 
-const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
+/** 16 characters of the random source: ids made with it are unlike those of any other opening. */
+const nonce = (random: typeof Random.Random.Service): string => `${half(random)}${half(random)}`
 
-/** 16 characters of the fiber's random source: ids made with it are unlike those of any other opening. */
-const nonce: Effect.Effect<string> = Random.Random.useSync((random) =>
-  Array.from({ length: 16 }, () => alphabet[Math.floor(random.nextDoubleUnsafe() * alphabet.length)]).join("")
-)
+/** 8 characters of base 36: a number has the digits for no more than ten. */
+const half = (random: typeof Random.Random.Service): string =>
+  Math.floor(random.nextDoubleUnsafe() * 36 ** 8)
+    .toString(36)
+    .padStart(8, "0")

@@ -15,11 +15,13 @@ interface Waiting {
   readonly report: Deferred.Deferred<GenerationReport, SessionError>
 }
 
+const nobody: ReadonlyArray<Waiting> = []
+
 /** @category models @since 0.1.0 */
 export class Awaiting {
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   /** Seldom more than one. */
-  #waiting: ReadonlyArray<Waiting> = []
+  #waiting: ReadonlyArray<Waiting> = nobody
 
   constructor(dispatcher: Scheduler.SchedulerDispatcher) {
     this.#dispatcher = dispatcher

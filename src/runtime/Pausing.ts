@@ -24,13 +24,15 @@ export interface Paused {
   readonly later: (instant: number, act: Effect.Effect<void>) => Fiber.Fiber<unknown>
 }
 
+const none: ReadonlyArray<never> = []
+
 /** @category models @since 0.1.0 */
 export class Pausing {
   readonly #core: Paused
   /** Pauses whose end is handed to the journal and not yet written. */
-  #ending: ReadonlyArray<PauseState> = []
+  #ending: ReadonlyArray<PauseState> = none
   /** By the sequences that name them: until it is written, whoever rests must not save and say it again. */
-  #saving: ReadonlyArray<number> = []
+  #saving: ReadonlyArray<number> = none
   #alarm: { readonly instant: number; readonly fiber: Fiber.Fiber<unknown> } | undefined
 
   constructor(core: Paused) {
