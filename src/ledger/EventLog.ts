@@ -117,7 +117,7 @@ export class EventLog {
     return Stream.fromChannel(
       Channel.fromTransform((_upstream, scope) => {
         const reader: Reader = { live: this.#liveEnd, resume: undefined }
-        this.#readers = [...this.#readers, reader]
+        this.#readers = this.#readers.concat(reader)
         const from = Number.isFinite(after) ? Math.max(0, Math.floor(after)) : 0
         const left = Scope.addFinalizerExit(scope, () => {
           this.#leave(reader)

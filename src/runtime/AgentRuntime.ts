@@ -332,7 +332,9 @@ const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode) {
 })
 
 /** 16 characters of the random source: ids made with it are unlike those of any other opening. */
-const nonce = (random: typeof Random.Random.Service): string => `${half(random)}${half(random)}`
+const nonce = (random: typeof Random.Random.Service): string =>
+  // Joined it is one string; added up, its parts would be kept beside it.
+  [half(random), half(random)].join("")
 
 /** 8 characters of base 36: a number has the digits for no more than ten. */
 const half = (random: typeof Random.Random.Service): string =>

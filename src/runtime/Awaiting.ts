@@ -4,15 +4,17 @@
  *
  * @since 0.1.0
  */
-import { Deferred, Effect } from "effect"
+import { Effect } from "effect"
 import type { Scheduler } from "effect"
 import type { GenerationReport } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 
+type Reported = Effect.Effect<GenerationReport, SessionError>
+
 interface Waiting {
   readonly id: Ids.GenerationId
-  readonly report: Deferred.Deferred<GenerationReport, SessionError>
+  readonly resume: (report: Reported) => void
 }
 
 const nobody: ReadonlyArray<Waiting> = []
@@ -27,21 +29,23 @@ export class Awaiting {
     this.#dispatcher = dispatcher
   }
 
-  /** Waits for a generation's report. */
-  report(id: Ids.GenerationId): Effect.Effect<GenerationReport, SessionError> {
-    const found = this.#waiting.find((each) => each.id === id)
-    if (found !== undefined) return Deferred.await(found.report)
-    const report = Deferred.makeUnsafe<GenerationReport, SessionError>()
-    this.#waiting = [...this.#waiting, { id, report }]
-    return Deferred.await(report)
+  /** Adds who waits for a generation's report; the effect returned is for one who gives up. */
+  add(id: Ids.GenerationId, resume: (report: Reported) => void): Effect.Effect<void> {
+    const waiting: Waiting = { id, resume }
+    this.#waiting = this.#waiting.concat(waiting)
+    return Effect.sync(() => {
+      this.#waiting = this.#waiting.filter((each) => each !== waiting)
+    })
   }
 
   /** Answers whoever waits for this generation. */
-  settle(id: Ids.GenerationId, report: Effect.Effect<GenerationReport, SessionError>): void {
-    const found = this.#waiting.find((each) => each.id === id)
-    if (found === undefined) return
-    this.#waiting = this.#waiting.filter((each) => each !== found)
-    this.#dispatcher.scheduleTask(() => Deferred.doneUnsafe(found.report, report), 0)
+  settle(id: Ids.GenerationId, report: Reported): void {
+    const answered = this.#waiting.filter((each) => each.id === id)
+    if (answered.length === 0) return
+    this.#waiting = this.#waiting.filter((each) => each.id !== id)
+    this.#dispatcher.scheduleTask(() => {
+      for (const { resume } of answered) resume(report)
+    }, 0)
   }
 
   /** Fails everybody who still waits. */

@@ -219,14 +219,14 @@ export class Core implements Host {
       : this.engine.journal.commit([Ending.held(run, id, end)])
   }
 
-  /** The report of a generation, when it has one (L-C4). */
+  /** The report of a generation, when it has one (L-C4). Who waits is added in the step that finds none. */
   await(id: Ids.GenerationId): Effect.Effect<GenerationReport, UnknownGeneration | SessionError> {
-    return Effect.suspend((): Effect.Effect<GenerationReport, UnknownGeneration | SessionError> => {
+    return Effect.callback((resume) => {
       const generation = this.projection.generations.get(id)
-      if (generation === undefined) return Effect.fail(new UnknownGeneration({ generationId: String(id) }))
-      if (generation.ended !== undefined) return this.#report(generation)
-      if (this.engine.journal.lost !== undefined || this.#over) return Effect.fail(this.#error())
-      return this.#awaiting.report(id)
+      if (generation === undefined) return resume(Effect.fail(new UnknownGeneration({ generationId: String(id) })))
+      if (generation.ended !== undefined) return resume(this.#report(generation))
+      if (this.engine.journal.lost !== undefined || this.#over) return resume(Effect.fail(this.#error()))
+      return this.#awaiting.add(id, resume)
     })
   }
 
@@ -254,37 +254,34 @@ export class Core implements Host {
     return Effect.suspend(() => {
       this.#closed = true
       // A start that is being written is known once it is folded, and is then ended like any other.
-      return Effect.ignore(this.engine.journal.flushed)
-    }).pipe(
-      Effect.andThen(Effect.suspend(() => this.#closeLive(how))),
-      Effect.andThen(Effect.suspend(() => this.#coordinator.awaitIdle)),
-      Effect.andThen(
-        Effect.suspend(() => {
-          const { queue, turns } = this.projection
-          // What waits in a store is still true when the next process opens it (L-R6).
-          const kept = this.engine.journal.stored !== undefined
-          const held = kept ? [] : [...turns, ...queue].map((id) => Delivery.held(id, null, "session-closed", "close"))
-          return this.engine.journal.commit([...held, { type: "session.closed" }])
-        })
-      ),
-      Effect.ignore,
-      Effect.andThen(
-        Effect.sync(() => {
-          this.#over = true
-          for (const timer of this.#timers ?? []) timer.interruptUnsafe()
-          this.engine.journal.end("closed")
-          this.#awaiting.fail(() => this.#error())
-        })
-      ),
-      Effect.andThen(this.abandon)
-    )
+      const flushed = Effect.ignore(this.engine.journal.flushed)
+      return Effect.flatMap(Effect.ignore(Effect.flatMap(flushed, () => this.#conclude(how))), () => {
+        this.#over = true
+        for (const timer of this.#timers ?? []) timer.interruptUnsafe()
+        this.engine.journal.end("closed")
+        this.#awaiting.fail(() => this.#error())
+        return this.abandon
+      })
+    })
+  }
+
+  /** Brings the live generation to its end, and says that the session is closed. */
+  #conclude(how: "cancel" | "detach"): Effect.Effect<void, SessionError> {
+    const { journal } = this.engine
+    const idle = Effect.flatMap(this.#closeLive(how), () => this.#coordinator.awaitIdle)
+    return Effect.flatMap(idle, () => {
+      const { queue, turns } = this.projection
+      // What waits in a store is still true when the next process opens it (L-R6).
+      const kept = journal.stored !== undefined
+      const held = kept ? [] : [...turns, ...queue].map((id) => Delivery.held(id, null, "session-closed", "close"))
+      return journal.commit([...held, { type: "session.closed" }])
+    })
   }
 
   /** Ends whatever still runs, and says nothing of it. */
   get abandon(): Effect.Effect<void> {
-    return Effect.andThen(
-      this.#coordinator.close,
-      Effect.suspend(() => (this.#scope === undefined ? Effect.void : Scope.close(this.#scope, Exit.void)))
+    return Effect.flatMap(this.#coordinator.close, () =>
+      this.#scope === undefined ? Effect.void : Scope.close(this.#scope, Exit.void)
     )
   }
 
