@@ -292,7 +292,7 @@ const complete = (
   entries.push(...requested.entries)
   const { calls } = requested
   if (calls.length === 0) {
-    return Effect.flatMap(Transcript.append(engine, live, entries, listed(gathered.message), restore), (fault) => {
+    return after(Transcript.append(engine, live, entries, listed(gathered.message), restore), (fault) => {
       if (fault !== undefined) return contextFailed(engine, live, fault)
       return isFinal ? finish(engine, live, restore) : Effect.void
     })

@@ -10,6 +10,7 @@ import * as Supervised from "../boundary/Supervised.ts"
 import type { SessionError } from "../domain/SessionError.ts"
 import type { Entry } from "../ledger/Entry.ts"
 import type { Engine, Run } from "./Engine.ts"
+import { after } from "./Immediate.ts"
 
 /**
  * Commits the entries and appends the messages, all or none. Answers why a host's context did not take it, or `undefined`.
@@ -26,9 +27,9 @@ export const append = (
 ): Effect.Effect<string | undefined, SessionError> => {
   const { context, grace, journal } = engine
   const [first, ...rest] = messages
-  if (first === undefined) return Effect.as(journal.commit(entries), undefined)
+  if (first === undefined) return done(journal.commit(entries))
   if (context === undefined) {
-    return Effect.as(journal.commit([...entries, ...messages.map((message) => recorded(run, message))]), undefined)
+    return done(journal.commit([...entries, ...messages.map((message) => recorded(run, message))]))
   }
   return Effect.flatMap(journal.commit(entries), () =>
     Effect.map(
@@ -41,6 +42,10 @@ export const append = (
     )
   )
 }
+
+/** Where the journal is the context, what is written is there. */
+const done = (written: Effect.Effect<void, SessionError>): Effect.Effect<undefined, SessionError> =>
+  after(written, () => Effect.undefined)
 
 /**
  * A message as the journal keeps it.

@@ -105,10 +105,12 @@ export class EventLog {
     this.#flushing = true
     this.#dispatcher.scheduleTask(() => {
       this.#flushing = false
-      // Those who read now: whoever leaves, or waits again, while others go on has no part in it.
-      const waiting = this.#readers.flatMap(({ resume }) => resume ?? [])
-      for (const reader of this.#readers) reader.resume = undefined
-      for (const resume of waiting) resume(Effect.void)
+      // Those who read now: whoever comes while they go on waits for the next ring.
+      for (const reader of this.#readers) {
+        const { resume } = reader
+        reader.resume = undefined
+        resume?.(Effect.void)
+      }
     }, 0)
   }
 

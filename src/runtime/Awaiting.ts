@@ -40,11 +40,11 @@ export class Awaiting {
 
   /** Answers whoever waits for this generation. */
   settle(id: Ids.GenerationId, report: Reported): void {
-    const answered = this.#waiting.filter((each) => each.id === id)
-    if (answered.length === 0) return
-    this.#waiting = this.#waiting.filter((each) => each.id !== id)
+    const waiting = this.#waiting
+    if (waiting.length === 0) return
+    this.#waiting = waiting.filter((each) => each.id !== id)
     this.#dispatcher.scheduleTask(() => {
-      for (const { resume } of answered) resume(report)
+      for (const each of waiting) if (each.id === id) each.resume(report)
     }, 0)
   }
 

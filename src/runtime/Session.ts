@@ -120,18 +120,16 @@ interface Owned {
 }
 
 /** The same for every session: a part is made when it is asked for. */
-const accessors: PropertyDescriptorMap = Object.fromEntries(
-  Object.entries(parts).map(([name, part]) => [
-    name,
-    {
-      configurable: true,
-      enumerable: true,
-      get(this: Owned) {
-        return part(this[owner])
-      }
+const accessors = Object.entries(parts).map(([name, part]) => {
+  const accessor: PropertyDescriptor & ThisType<Owned> = {
+    configurable: true,
+    enumerable: true,
+    get() {
+      return part(this[owner])
     }
-  ])
-)
+  }
+  return [name, accessor] as const
+})
 
 /**
  * The face of a core. One object a session, whose parts are its own, so that a host may copy it, and cost nothing until they are
@@ -140,9 +138,13 @@ const accessors: PropertyDescriptorMap = Object.fromEntries(
  * @category constructors
  * @since 0.1.0
  */
-export const make = (core: Core): Session =>
-  // `accessors` has a property for each of the interface's, of its type: `parts` does.
-  Object.defineProperties(Object.defineProperty({}, owner, { value: core }), accessors) as Session
+export const make = (core: Core): Session => {
+  const face = Object.defineProperty({}, owner, { value: core })
+  // One by one: all at once they are copied first, for every session.
+  for (const [name, accessor] of accessors) Object.defineProperty(face, name, accessor)
+  // It has a property for each of the interface's, of its type: `parts` does.
+  return face as Session
+}
 
 const held = ({ projection }: Core): ReadonlyArray<HeldInput> => {
   const found: Array<HeldInput> = []
