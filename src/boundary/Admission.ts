@@ -5,7 +5,8 @@
  *
  * @since 0.1.0
  */
-import { Effect, Ref } from "effect"
+import { Ref } from "effect"
+import type { Scheduler } from "effect"
 import type { EventCause } from "../domain/EventCause.ts"
 import type { GenerationError, Outcome } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
@@ -47,12 +48,10 @@ export interface Admission {
 }
 
 /** @category constructors @since 0.1.0 */
-export const make: Effect.Effect<Admission> = Effect.withFiber((fiber) =>
-  Effect.succeed({
-    state: Ref.makeUnsafe<State>({ _tag: "Open", pending: [], reserved: 0 }),
-    bell: new Bell(fiber.currentDispatcher)
-  })
-)
+export const make = (dispatcher: Scheduler.SchedulerDispatcher): Admission => ({
+  state: Ref.makeUnsafe<State>({ _tag: "Open", pending: [], reserved: 0 }),
+  bell: new Bell(dispatcher)
+})
 
 /** @category accessors @since 0.1.0 */
 export const get = (self: Admission): State => Ref.getUnsafe(self.state)

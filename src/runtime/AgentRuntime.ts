@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 import { Clock, Context, Deferred, Effect, Exit, Layer, Random, Scope } from "effect"
+import type { Scheduler } from "effect"
 import { LanguageModel, Prompt, ResponseIdTracker, type Tool } from "effect/ai"
 import * as Admission from "../boundary/Admission.ts"
 import { ContextStore } from "../boundary/ContextStore.ts"
@@ -279,7 +280,9 @@ const start = Effect.fnUntraced(function* (
     nonce: nonce(Context.get(services, Random.Random))
   })
   journal.onLost = () => core.lose()
-  const resumed = created ? undefined : yield* Effect.onError(recover(core, options.recovery), () => core.abandon)
+  const resumed = created
+    ? undefined
+    : yield* Effect.onError(recover(core, options.recovery, dispatcher), () => core.abandon)
   core.ready(resumed)
   const opened: Opened = {
     agent,
@@ -293,7 +296,11 @@ const start = Effect.fnUntraced(function* (
 })
 
 /** Settles or takes up what a lost process left, before anything new is started (L-R2, L-R6). */
-const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode) {
+const recover = Effect.fnUntraced(function* (
+  core: Core,
+  mode: Recovery.Mode,
+  dispatcher: Scheduler.SchedulerDispatcher
+) {
   const { engine } = core
   const { journal } = engine
   const { projection } = journal
@@ -303,7 +310,7 @@ const recover = Effect.fnUntraced(function* (core: Core, mode: Recovery.Mode) {
     yield* journal.commit([{ type: "session.recovered" }])
     return undefined
   }
-  const admission = yield* Admission.make
+  const admission = Admission.make(dispatcher)
   const run = makeRun(lost, admission)
   yield* Recovery.reconcile(engine, lost, Recovery.modeOf(engine, lost, mode))
   if (!Recovery.goesOn(engine, lost, mode)) {

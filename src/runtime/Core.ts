@@ -43,6 +43,7 @@ export class Core implements Host {
   readonly engine: Engine
   readonly reservations: Reservations
   readonly pausing: Pausing
+  readonly #dispatcher: Scheduler.SchedulerDispatcher
   readonly #nonce: string
   readonly #awaiting: Awaiting
   readonly #coordinator: Coordinator
@@ -61,6 +62,7 @@ export class Core implements Host {
     this.reservations = new Reservations(this, dispatcher, engine.journal.stored !== undefined)
     this.pausing = new Pausing(this)
     this.#awaiting = new Awaiting(dispatcher)
+    this.#dispatcher = dispatcher
     this.#nonce = nonce
     this.#coordinator = new Coordinator(this, dispatcher, engine.services)
   }
@@ -125,7 +127,7 @@ export class Core implements Host {
   submit(given: Input.Input): Effect.Effect<Receipt.Receipt> {
     return Effect.suspend(() => {
       const read = Input.read(given, this.engine.limits)
-      return Result.isFailure(read) ? this.#unread(given, null, read.failure) : this.#submit(read.success, undefined)
+      return Result.isFailure(read) ? this.#unread(given, null, read.failure) : this.#submit(read.success)
     })
   }
 
@@ -133,26 +135,21 @@ export class Core implements Host {
     return this.answer(Submission.unread(given, anchor, detail), undefined, anchor)
   }
 
-  /** What starts a generation needs an admission of its own, and is decided again once it is made. */
-  #submit(input: Input.Input, admission: Admission.Admission | undefined): Effect.Effect<Receipt.Receipt> {
-    return Effect.suspend((): Effect.Effect<Receipt.Receipt> => {
-      const settled = this.reservations.settled(input.id)
-      if (settled !== undefined) return Effect.andThen(settled, this.#submit(input, admission))
-      const decision = Submission.ordinary(this.view, input)
-      switch (decision._tag) {
-        case "Join":
-          return this.join(decision.run, input, null)
-        case "Start":
-          return admission === undefined
-            ? Effect.flatMap(Admission.make, (made) => this.#submit(input, made))
-            : this.#accept(input, admission)
-        case "Enqueue":
-          return this.#accept(input, undefined)
-        case "Known":
-        case "Refuse":
-          return this.answer(decision, input.intent, null)
-      }
-    })
+  #submit(input: Input.Input): Effect.Effect<Receipt.Receipt> {
+    const settled = this.reservations.settled(input.id)
+    if (settled !== undefined) return Effect.flatMap(settled, () => this.#submit(input))
+    const decision = Submission.ordinary(this.view, input)
+    switch (decision._tag) {
+      case "Join":
+        return this.join(decision.run, input, null)
+      case "Start":
+        return this.#accept(input, "starting")
+      case "Enqueue":
+        return this.#accept(input, "queued")
+      case "Known":
+      case "Refuse":
+        return this.answer(decision, input.intent, null)
+    }
   }
 
   /** Answers without a trace: a known input's receipt, or a refusal, which is told live and never journalled (L-A6). */
@@ -368,20 +365,20 @@ export class Core implements Host {
     })
   }
 
-  #accept(input: Input.Input, admission: Admission.Admission | undefined): Effect.Effect<Receipt.Receipt> {
+  #accept(input: Input.Input, kind: "starting" | "queued"): Effect.Effect<Receipt.Receipt> {
     const delivery = "new_turn"
-    const release = this.reservations.reserve(input.id, admission === undefined ? "queued" : "starting")
+    const release = this.reservations.reserve(input.id, kind)
     const written = this.engine.journal.commit(
       [
         this.engine.journal.accepted(input, null, null, delivery),
         { type: "input.accepted", input_id: input.id, intent: input.intent, delivery },
-        ...(admission === undefined ? [] : this.#start([input.id]))
+        ...(kind === "queued" ? [] : this.#start([input.id]))
       ],
       {
         refusable: true,
         applied: () => {
           release()
-          if (admission !== undefined) this.#adopt(admission)
+          if (kind === "starting") this.#adopt()
           this.pausing.settle()
           this.wake()
         },
@@ -411,9 +408,10 @@ export class Core implements Host {
     return [{ type: "generation.started", generation_id: id, initial_input_id: initial, input_ids: inputIds }]
   }
 
-  #adopt(admission: Admission.Admission): void {
+  #adopt(): void {
     const state = this.projection.active
-    if (state !== undefined && this.#run?.state !== state) this.#run = makeRun(state, admission)
+    if (state === undefined || this.#run?.state === state) return
+    this.#run = makeRun(state, Admission.make(this.#dispatcher))
   }
 
   /** The owner asks what to do: the live generation if it is new, else what waits, else nothing. */
@@ -437,13 +435,13 @@ export class Core implements Host {
       }
       return "later"
     }
-    return Effect.flatMap(Admission.make, (admission) => {
+    return Effect.suspend(() => {
       const now = this.#inbox()
       if (now._tag !== "Start") return Effect.void
       const over = this.reservations.start(now.inputIds)
       const applied = () => {
         over()
-        this.#adopt(admission)
+        this.#adopt()
       }
       return Effect.ignore(this.engine.journal.commit(this.#start(now.inputIds), { applied, failed: over }))
     })

@@ -64,6 +64,8 @@ const perform = (self: Admission.Admission, model: Model, operation: Operation, 
   }
 }
 
+const make = Effect.withFiber((fiber) => Effect.succeed(Admission.make(fiber.currentDispatcher)))
+
 const closingOf = (state: Admission.State) => (state._tag === "Closed" ? state.closing : undefined)
 
 describe("Admission", () => {
@@ -72,7 +74,7 @@ describe("Admission", () => {
     [operations],
     ([steps]) =>
       Effect.gen(function* () {
-        const self = yield* Admission.make
+        const self = yield* make
         const model: Model = { line: [], reserved: 0, closed: undefined }
         for (const [n, operation] of steps.entries()) {
           const [got, expected] = perform(self, model, operation, n)
@@ -92,7 +94,7 @@ describe("Admission", () => {
 
   it.effect.prop("L-A5 every admission, and every close, rings", [operations], ([steps]) =>
     Effect.gen(function* () {
-      const self = yield* Admission.make
+      const self = yield* make
       const model: Model = { line: [], reserved: 0, closed: undefined }
       for (const [n, operation] of steps.entries()) {
         yield* self.bell.hear
@@ -109,7 +111,7 @@ describe("Admission", () => {
     [operations],
     ([steps]) =>
       Effect.gen(function* () {
-        const self = yield* Admission.make
+        const self = yield* make
         const admitted: Array<string> = []
         const taken: Array<string> = []
         for (const [n, operation] of steps.entries()) {

@@ -185,7 +185,9 @@ const admission = (
 ): Interleavings.Scenario<void, never, never> => ({
   name,
   setup: () => {
-    const generation = Effect.runSync(Admission.make)
+    const generation = Effect.runSync(
+      Effect.withFiber((fiber) => Effect.succeed(Admission.make(fiber.currentDispatcher)))
+    )
     const accepted: Array<Ids.InputId> = []
     const delivered: Array<Ids.InputId> = []
     let count = 0

@@ -217,3 +217,19 @@ describe("L-T8 what a host still holds of what it gave", () => {
     })
   )
 })
+
+describe("a host's copy of a session", () => {
+  law("does what the session does, and so does an operation taken out of it", () =>
+    Effect.gen(function* () {
+      const h = yield* inMemory({ script: [done] })
+      const { id, receipt, submit, ...rest } = { ...h.session }
+      assert.strictEqual(id, h.session.id)
+      const go = Input.prompt("go", { id: "p" })
+      yield* submit(go)
+      const live = Option.getOrThrow(yield* rest.generation)
+      assert.strictEqual((yield* rest.await(live.id)).outcome, "finished")
+      assert.strictEqual(Option.getOrThrow(yield* receipt(go.id)).disposition, "applied")
+      assert.strictEqual((yield* rest.status).sequence, (yield* h.session.status).sequence)
+    })
+  )
+})
