@@ -333,13 +333,18 @@ export const own = (input: Fields): Input => ({
   ...(input.metadata === undefined ? undefined : { metadata: structuredClone(input.metadata) })
 })
 
+/** A Node `Buffer`'s own `slice` is another view of the same bytes. */
+const ownData = (data: Prompt.FilePart["data"]): Prompt.FilePart["data"] => {
+  if (data instanceof Uint8Array) return Uint8Array.from(data)
+  return data instanceof URL ? new URL(data.href) : data
+}
+
 /** A part with what the caller may say of it: `options` are the runtime's alone to write (L-B4). */
 const ownPart = (part: Prompt.UserMessagePart): Prompt.UserMessagePart => {
   if (part.type === "text") return Prompt.makePart("text", { text: part.text })
-  const data = part.data instanceof Uint8Array ? part.data.slice() : part.data
   return Prompt.makePart("file", {
     mediaType: part.mediaType,
-    data,
+    data: ownData(part.data),
     ...(part.fileName === undefined ? undefined : { fileName: part.fileName })
   })
 }

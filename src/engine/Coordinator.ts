@@ -7,6 +7,7 @@
  */
 import { Cause, Effect, Fiber } from "effect"
 import type { Context, Scheduler } from "effect"
+import { tell } from "../ledger/Telling.ts"
 
 /**
  * A piece of work; `later` when there will be some without a further ring of the host's; `idle` when there is none.
@@ -92,7 +93,7 @@ export class Coordinator {
     const waiting = this.#idlers
     if (waiting.length === 0) return
     this.#idlers = nobody
-    this.#dispatcher.scheduleTask(() => waiting.forEach((resume) => resume()), 0)
+    this.#dispatcher.scheduleTask(() => waiting.forEach(tell), 0)
   }
 
   /** An owner that cannot even look starts nothing more: thrown in a turn of its own, the defect would end the process. */

@@ -9,6 +9,7 @@ import type { Scheduler } from "effect"
 import type * as Event from "../domain/Event.ts"
 import type * as Ids from "../domain/Ids.ts"
 import { SessionError, type SessionErrorReason } from "../domain/SessionError.ts"
+import { tell } from "./Telling.ts"
 
 /** Events handed to a reader at once, and live events kept for the slowest reader before the oldest are dropped. */
 const readChunk = 4096
@@ -109,7 +110,7 @@ export class EventLog {
       for (const reader of this.#readers) {
         const { resume } = reader
         reader.resume = undefined
-        resume?.(Effect.void)
+        if (resume !== undefined) tell(() => resume(Effect.void))
       }
     }, 0)
   }

@@ -25,9 +25,13 @@ import {
   type StoreErrorReason
 } from "./SessionStore.ts"
 import * as Snapshot from "./Snapshot.ts"
+import { tell } from "./Telling.ts"
 
 /** Entries after which the next write carries a snapshot, so that opening folds no more than about this many. */
 const snapshotEvery = 1000
+
+/** Characters of a snapshot, at most: to read a longer one back would cost more than the fold that it saves. */
+const snapshotLimit = 64 * 1024 * 1024
 
 /** @category models @since 0.1.0 */
 export interface Stored {
@@ -250,9 +254,7 @@ export class Journal {
   #write(stored: Stored, batch: ReadonlyArray<Waiting>): void {
     if (this.#lost !== undefined) return this.#conclude(stored, batch, { reason: this.#lost, certain: true })
     const expected = this.#position
-    const isSnapshotDue = expected - this.#snapshot >= snapshotEvery
     const entries: Array<StoredEntry> = []
-    let snapshot: StoredSnapshot | undefined
     try {
       const time = this.now
       let sequence = this.sequence
@@ -263,7 +265,6 @@ export class Journal {
           entries.push(Codec.encode(entry, expected + entries.length + 1))
         }
       }
-      if (isSnapshotDue) snapshot = Codec.encodeSnapshot(expected, Snapshot.take(this.projection))
     } catch (error) {
       // Nothing that the engine journals should fail here; if it does, no part of the commit may be taken for written.
       const reason = { _tag: "StorageUnavailable", detail: `an entry has no stored form: ${String(error)}` } as const
@@ -272,7 +273,7 @@ export class Journal {
     if (!isFilled(entries)) return this.#conclude(stored, batch, undefined)
     const position = expected + entries.length
     const { epoch, store } = stored
-    const commit = { sessionId: this.sessionId, epoch, expected, entries, snapshot } as const
+    const commit = { sessionId: this.sessionId, epoch, expected, entries, snapshot: this.#snapshotIfDue() } as const
     const written = Effect.matchCauseEffect(
       Effect.suspend(() => asEffect(store.append(commit))),
       {
@@ -282,27 +283,39 @@ export class Journal {
     )
     Effect.runForkWith(this.#services)(written).addObserver((exit) => {
       const failure = Exit.isSuccess(exit) ? exit.value : unexpected(exit.cause)
-      if (failure === undefined) {
-        this.#position = position
-        if (isSnapshotDue) this.#snapshot = expected
-      }
+      if (failure === undefined) this.#position = position
       this.#conclude(stored, batch, failure)
     })
+  }
+
+  /** A snapshot saves a fold and says nothing new: one that cannot be had costs no commit, and is tried again after as many entries. */
+  #snapshotIfDue(): StoredSnapshot | undefined {
+    const position = this.#position
+    if (position - this.#snapshot < snapshotEvery) return undefined
+    this.#snapshot = position
+    try {
+      const snapshot = Codec.encodeSnapshot(position, Snapshot.take(this.projection))
+      return snapshot.body.length > snapshotLimit ? undefined : snapshot
+    } catch {
+      return undefined
+    }
   }
 
   /** Folds what was written, or refuses what was not; whoever waits goes on when the whole batch is done. */
   #conclude(stored: Stored, batch: ReadonlyArray<Waiting>, failure: Failure | undefined): void {
     try {
-      if (failure !== undefined && !(failure.certain && batch.every(({ refusable }) => refusable === true))) {
-        this.#lose(failure.reason)
-      }
+      if (failure !== undefined && !(failure.certain && batch.every(isRefusable))) this.#lose(failure.reason)
       const refused = failure === undefined ? undefined : Exit.fail(this.#error(failure.reason))
       for (const waiting of batch) {
-        if (refused === undefined) {
+        // Whoever only waited for the others has nothing that could be refused.
+        if (refused === undefined || (waiting.entries.length === 0 && this.#lost === undefined)) {
           this.#apply(waiting.placed)
           waiting.applied?.()
-        } else waiting.failed?.()
-        waiting.done = refused ?? Exit.void
+          waiting.done = Exit.void
+        } else {
+          waiting.failed?.()
+          waiting.done = refused
+        }
       }
     } catch (error) {
       // Nothing is left waiting, whatever went wrong here.
@@ -317,7 +330,7 @@ export class Journal {
     }
     this.#batch = undefined
     // Before anything else is written: what a store answers at once must not overtake them.
-    for (const { done, resume } of batch) if (done !== undefined) resume?.(done)
+    for (const { done, resume } of batch) if (done !== undefined && resume !== undefined) tell(() => resume(done))
     this.#drain(stored)
   }
 
@@ -405,6 +418,9 @@ export const toSessionReason = (reason: StoreErrorReason): SessionErrorReason =>
       return { _tag: "JournalTooNew", format: reason.format, supported: reason.supported }
   }
 }
+
+/** Nothing has acted on it yet; what is empty asks for nothing. */
+const isRefusable = ({ entries, refusable }: Waiting): boolean => refusable === true || entries.length === 0
 
 const isFilled = (entries: ReadonlyArray<StoredEntry>): entries is Append["entries"] => entries.length > 0
 

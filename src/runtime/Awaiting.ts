@@ -9,6 +9,7 @@ import type { Scheduler } from "effect"
 import type { GenerationReport } from "../domain/Generation.ts"
 import type * as Ids from "../domain/Ids.ts"
 import type { SessionError } from "../domain/SessionError.ts"
+import { tell } from "../ledger/Telling.ts"
 
 type Reported = Effect.Effect<GenerationReport, SessionError>
 
@@ -44,7 +45,7 @@ export class Awaiting {
     if (waiting.length === 0) return
     this.#waiting = waiting.filter((each) => each.id !== id)
     this.#dispatcher.scheduleTask(() => {
-      for (const each of waiting) if (each.id === id) each.resume(report)
+      for (const each of waiting) if (each.id === id) tell(() => each.resume(report))
     }, 0)
   }
 

@@ -119,13 +119,15 @@ interface Owned {
   readonly [owner]: Core
 }
 
-/** The same for every session: a part is made when it is asked for. */
+/** The same for every session: a part is made when it is first asked for, and from then on is that one. */
 const accessors = Object.entries(parts).map(([name, part]) => {
   const accessor: PropertyDescriptor & ThisType<Owned> = {
     configurable: true,
     enumerable: true,
     get() {
-      return part(this[owner])
+      const value: unknown = part(this[owner])
+      Reflect.defineProperty(this, name, { configurable: true, enumerable: true, writable: true, value })
+      return value
     }
   }
   return [name, accessor] as const

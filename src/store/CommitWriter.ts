@@ -6,6 +6,7 @@
  */
 import { type Context, Effect, Exit, type Scheduler, type Scope } from "effect"
 import { type Append, StoreError } from "../ledger/SessionStore.ts"
+import { tell } from "../ledger/Telling.ts"
 import * as CommitGroup from "./CommitGroup.ts"
 import type { Body, Database } from "./Database.ts"
 import * as SqlFailure from "./SqlFailure.ts"
@@ -86,7 +87,7 @@ class Writer {
     const group = this.#waiting.splice(0, groupLimit)
     Effect.runForkWith(this.#context)(this.#write(group)).addObserver((exit) => {
       // Nobody is left waiting, whatever went wrong here: who has an answer takes no other.
-      if (Exit.isFailure(exit)) for (const { answer } of group) answer(exit)
+      if (Exit.isFailure(exit)) for (const { answer } of group) tell(() => answer(exit))
       this.#next()
     })
   }
@@ -123,12 +124,12 @@ const writing = (database: Database): Write => {
     )
     return Effect.matchCauseEffect(transaction, {
       onSuccess: (verdicts) => {
-        for (const [index, { answer }] of group.entries()) answer(verdictOf(verdicts[index]))
+        for (const [index, { answer }] of group.entries()) tell(() => answer(verdictOf(verdicts[index])))
         return Effect.void
       },
       onFailure: (cause) => {
         if (ofData && otherwise !== undefined) return otherwise()
-        for (const { answer } of group) answer(Exit.failCause(cause))
+        for (const { answer } of group) tell(() => answer(Exit.failCause(cause)))
         return Effect.void
       }
     })

@@ -52,6 +52,21 @@ export interface Database {
 export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
   const place = dialect === "sqlite" ? (text: string) => text : numbering()
   const begin = beginOf(dialect)
+  // A transaction that could not be ended is ended first by whoever comes next: what it holds is not in the database.
+  let stuck = false
+  const end = (connection: SqlConnection.Connection) =>
+    Effect.matchEffect(control(connection, "ROLLBACK"), {
+      onSuccess: () => {
+        stuck = false
+        return Effect.void
+      },
+      onFailure: (error) => {
+        // SQLite has ended by itself what it could not commit.
+        stuck = !SqlFailure.isOfNone(error)
+        return stuck ? Effect.fail(error) : Effect.void
+      }
+    })
+  const freed = Effect.suspend(() => (stuck ? Effect.scoped(Effect.flatMap(sql.reserve, end)) : Effect.void))
   const queryOn =
     (connection: SqlConnection.Connection): Query =>
     (text, params) =>
@@ -59,13 +74,13 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
   const attempt = <A>(body: Body<A>): Effect.Effect<A, StoreError | NotBegun> =>
     Effect.uninterruptibleMask((restore) => {
       const begun = Effect.flatMap(restore(sql.reserve), (connection) =>
-        Effect.as(control(connection, begin), connection)
+        Effect.as(Effect.andThen(stuck ? end(connection) : Effect.void, control(connection, begin)), connection)
       )
       return Effect.scoped(
         Effect.flatMap(Effect.mapError(begun, notBegun), (connection) =>
           Effect.mapError(restore(body(queryOn(connection))), asStoreError).pipe(
             Effect.tap(() => Effect.mapError(control(connection, "COMMIT"), SqlFailure.uncertain)),
-            Effect.onError(() => Effect.ignoreCause(control(connection, "ROLLBACK")))
+            Effect.onError(() => Effect.ignoreCause(end(connection)))
           )
         )
       )
@@ -73,7 +88,7 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
   return {
     dialect,
     read: (text, params) => {
-      const rows = sql.unsafe<never>(place(text), params).withoutTransform
+      const rows = Effect.andThen(freed, sql.unsafe<never>(place(text), params).withoutTransform)
       return Effect.mapError(
         Effect.catchIf(rows, isStale, () => rows),
         SqlFailure.certain

@@ -113,5 +113,14 @@ export const isOfData = (error: SqlError.SqlError): boolean => {
   )
 }
 
+/**
+ * Whether a transaction was to be ended and there was none.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const isOfNone = (error: SqlError.SqlError): boolean =>
+  messagesOf(error).some((message) => /no transaction/i.test(message))
+
 /** SQLITE_TOOBIG and SQLITE_MISMATCH. */
 const tooBig = new Set([18, 20])

@@ -130,7 +130,9 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
     claim,
     append,
     position: Effect.fn("SqlSessionStore.position")(function* (id) {
-      const text = "SELECT format, epoch, position FROM midcourse_sessions WHERE id = ?"
+      // Not beside a commit that is still being made: who asks has lost its answer, and must have the one it comes to.
+      const share = database.dialect === "pg" ? "FOR SHARE" : ""
+      const text = `SELECT format, epoch, position FROM midcourse_sessions WHERE id = ? ${share}`
       const [row] = yield* database.read<Pick<Head, "format" | "epoch" | "position">>(text, [id])
       if (row === undefined) return yield* missing(id)
       if (row.format > format) return yield* failure(tooNew(row))

@@ -224,6 +224,7 @@ describe("a host's copy of a session", () => {
       const h = yield* inMemory({ script: [done] })
       const { id, receipt, submit, ...rest } = { ...h.session }
       assert.strictEqual(id, h.session.id)
+      assert.strictEqual(h.session.submit, h.session.submit)
       const go = Input.prompt("go", { id: "p" })
       yield* submit(go)
       const live = Option.getOrThrow(yield* rest.generation)

@@ -292,15 +292,10 @@ describe("L-I2 what makes an input another one", () => {
     run(
       Effect.gen(function* () {
         const h = yield* duringRequest()
-        const bytes = new Uint8Array([1])
-        const parts = [
-          text("as accepted"),
-          Prompt.makePart("file", { mediaType: "a/b", fileName: undefined, data: bytes })
-        ]
+        const parts = [text("as accepted")]
         const steer = Input.steer(parts, { id: "s" })
         yield* anchor(h, steer, h.id)
         parts[0] = text("as changed")
-        bytes[0] = 2
         assert.strictEqual(words(yield* anchor(h, steer, h.id)), "refused identity-conflict")
         yield* h.go
         yield* report(h, h.id)
@@ -308,6 +303,38 @@ describe("L-I2 what makes an input another one", () => {
       })
     )
   )
+})
+
+describe("L-I2 L-B4 the data of a file is the runtime's own", () => {
+  const bytes = (made: Uint8Array) => ({ data: made, change: () => void made.fill(88), as: Uint8Array.from(made) })
+  const address = new URL("https://good.example/a.png")
+  const kinds = {
+    "an array of bytes": bytes(new Uint8Array([1, 2])),
+    "a Node buffer": bytes(Buffer.from("original")),
+    "a URL": { data: address, change: () => void (address.hostname = "evil.example"), as: new URL(address.href) }
+  }
+  for (const [name, { as, change, data }] of Object.entries(kinds)) {
+    it.effect(`L-I2 L-B4 ${name} that is changed afterwards is neither compared nor sent`, () =>
+      run(
+        Effect.gen(function* () {
+          const h = yield* duringRequest()
+          const steer = (data: Uint8Array | URL) =>
+            Input.steer([Prompt.makePart("file", { mediaType: "a/b", fileName: undefined, data })], { id: "s" })
+          yield* anchor(h, steer(data), h.id)
+          change()
+          assert.strictEqual(words(yield* anchor(h, steer(data), h.id)), "refused identity-conflict")
+          assert.strictEqual(words(yield* anchor(h, steer(as), h.id)), "queued")
+          yield* h.go
+          yield* report(h, h.id)
+          const sent = h.model.requests[1]?.prompt.flatMap(({ content }) =>
+            typeof content === "string" ? [] : [...content]
+          )
+          const file = sent?.find(({ type }) => type === "file")
+          assert.strictEqual(String(file?.type === "file" ? file.data : undefined), String(as))
+        })
+      )
+    )
+  }
 })
 
 describe("L-I3 how long an identity lives", () => {

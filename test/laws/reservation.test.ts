@@ -98,6 +98,29 @@ describe("L-A7 what is being written", () => {
     )
   )
 
+  law("L-A7 L-R7 refused together with somebody's wait for it: the admissions alone are, and the session goes on", () =>
+    Stores.on((store) =>
+      Effect.gen(function* () {
+        const h = yield* duringRequest({ id })
+        yield* h.session.stop(h.id)
+        const first = yield* writing(Stores.holdNext(store), followUp(h, "f1"))
+        // Asked again, a stop waits until the first is written, with what is written next.
+        const again = yield* fork(h.session.stop(h.id))
+        const second = yield* fork(followUp(h, "f2"))
+        store.fate = (land, commit, nth) => {
+          store.fate = Stores.lands
+          return Stores.unavailable(land, commit, nth)
+        }
+        yield* first.release
+        assert.strictEqual(words(yield* Fiber.join(second)), "refused storage-unavailable")
+        assert.isTrue((yield* Fiber.join(again)).accepted)
+        assert.strictEqual(words(yield* followUp(h, "f3")), "queued")
+        yield* h.go
+        assert.strictEqual((yield* report(h, h.id)).outcome, "stopped")
+      })
+    )
+  )
+
   law("L-A7 handed in while the finish is saved, and still being written when it looks: it is waited for", () =>
     Stores.on((store) =>
       Effect.gen(function* () {

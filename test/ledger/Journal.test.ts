@@ -1,7 +1,7 @@
 /** The commit lane and its readers: numbering, folding, live events, trimming and ends. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
-import { type Event, type Ids, SessionStore } from "../../src/index.ts"
+import { type Event, type Ids, Input, SessionStore } from "../../src/index.ts"
 import { EventLog } from "../../src/ledger/EventLog.ts"
 import { Journal, type Stored } from "../../src/ledger/Journal.ts"
 import { Projection } from "../../src/ledger/Projection.ts"
@@ -68,6 +68,52 @@ describe("L-R7 a commit whose fold goes wrong", () => {
       assert.isTrue((yield* Fiber.join(answers)).every(Exit.isFailure))
       assert.deepStrictEqual(given, ["back"])
       assert.strictEqual(journal.lost?._tag, "StorageUnavailable")
+    })
+  )
+})
+
+describe("L-R2 a snapshot that cannot be had", () => {
+  const written = Effect.gen(function* () {
+    const store = yield* Effect.provide(SessionStore.SessionStore, SessionStore.layerMemory)
+    const { epoch, position } = yield* store.claim(id, "fixture")
+    const appends: Array<SessionStore.Append> = []
+    const watched = {
+      ...store,
+      append: (commit: SessionStore.Append) =>
+        Effect.andThen(
+          Effect.sync(() => appends.push(commit)),
+          store.append(commit)
+        )
+    }
+    return { appends, journal: yield* over({ store: watched, epoch, position, snapshot: 0 }) }
+  })
+  const taken = (appends: ReadonlyArray<SessionStore.Append>) =>
+    appends.flatMap(({ snapshot }) => snapshot?.position ?? [])
+
+  it.effect("L-R2 L-R7 costs no commit, and is tried again later", () =>
+    Effect.gen(function* () {
+      const { appends, journal } = yield* written
+      const fold = Object.defineProperty(journal.projection, "turns", {
+        configurable: true,
+        get: () => {
+          throw new RangeError("Invalid string length")
+        }
+      })
+      for (let n = 0; n < 3; n++) yield* journal.commit(many(1000))
+      assert.deepStrictEqual([journal.lost, journal.sequence, taken(appends)], [undefined, 3000, []])
+      Object.defineProperty(fold, "turns", { value: [] })
+      for (let n = 0; n < 2; n++) yield* journal.commit(many(1000))
+      assert.deepStrictEqual(taken(appends), [3000, 4000])
+    })
+  )
+
+  it.effect("L-R2 one too long to be worth reading is none", () =>
+    Effect.gen(function* () {
+      const { appends, journal } = yield* written
+      const input = Input.followUp("x".repeat(65 * 2 ** 20), { id: "large" })
+      yield* journal.commit([journal.accepted(input, null, null, "new_turn")])
+      for (let n = 0; n < 2; n++) yield* journal.commit(many(1000))
+      assert.deepStrictEqual([journal.lost, taken(appends)], [undefined, []])
     })
   )
 })

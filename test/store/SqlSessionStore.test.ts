@@ -7,6 +7,7 @@ import { layerMemory, SessionStore, type StoreError, type StoreErrorReason } fro
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
 import { SessionStoreSuite } from "../../src/testing/index.ts"
+import { intercepted } from "../support/commits.ts"
 import { commit, event, failureOf, lost, sessionId, sqlite, temporary, using, type Watch, watched } from "./fixtures.ts"
 import { owner } from "./processes.ts"
 
@@ -220,6 +221,26 @@ describe("a COMMIT that fails is unconfirmed (L-A7)", () => {
   it.live("when it was written", () => failing((run) => Effect.andThen(run, Effect.fail(lost)), 2))
 
   it.live("when it was not", () => failing(() => Effect.fail(lost), 1))
+
+  it.live(
+    "when it was not, and neither was the transaction rolled back: what is read is what is in the database",
+    () => {
+      let rollbacks = 0
+      const stuck = intercepted(SqliteClient.layer({ filename: ":memory:" }), (statement, run) => {
+        if (statement === "COMMIT" && watch.onCommit !== undefined) return Effect.as(watch.onCommit(run), [])
+        return statement === "ROLLBACK" && ++rollbacks === 1 ? Effect.fail(lost) : run
+      })
+      return Effect.gen(function* () {
+        const { epoch, store } = yield* begun
+        watch.onCommit = () => Effect.fail(lost)
+        says(yield* reasonOf(store.append(commit(id, epoch, 2))), "Unconfirmed", "connection to the database was lost")
+        watch.onCommit = undefined
+        assert.strictEqual((yield* store.position(id)).position, 1)
+        yield* store.append(commit(id, epoch, 2))
+        assert.strictEqual(rollbacks, 2)
+      }).pipe(using(SqlSessionStore.layer.pipe(Layer.provideMerge(stuck))))
+    }
+  )
 })
 
 describe("a database that cannot be written is unavailable, in words, and loses nothing", () => {

@@ -88,6 +88,21 @@ describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () =
       })
     )
 
+    it.effect("a position is read after the commit that is being made, not beside it (L-A7)", () =>
+      Effect.gen(function* () {
+        const { epoch, id, sql, store } = yield* claimed("in doubt")
+        const reading = yield* sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`UPDATE midcourse_sessions SET position = 2 WHERE id = ${id}`
+            const reading = yield* Effect.forkChild(store.position(id))
+            yield* someoneWaits(sql, "SELECT format")
+            return reading
+          })
+        )
+        assert.deepStrictEqual(yield* Fiber.join(reading), { epoch, position: 2 })
+      })
+    )
+
     it.effect("the next call works after the connection was dropped", () =>
       Effect.gen(function* () {
         const { epoch, id, sql, store } = yield* claimed("dropped")
