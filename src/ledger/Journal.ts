@@ -69,8 +69,9 @@ export interface Handed {
   readonly refusable?: boolean
 }
 
-interface Waiting extends Handed {
+interface Waiting {
   readonly entries: ReadonlyArray<Entry.Entry>
+  readonly handed: Handed
   placed: ReadonlyArray<Entry.Committed>
   resume: ((effect: Effect.Effect<void, SessionError>) => void) | undefined
   done: Exit.Exit<void, SessionError> | undefined
@@ -137,7 +138,7 @@ export class Journal {
       handed.applied?.()
       return Effect.void
     }
-    const waiting: Waiting = { ...handed, entries, placed: [], resume: undefined, done: undefined }
+    const waiting: Waiting = { entries, handed, placed: nothing, resume: undefined, done: undefined }
     this.#queue.push(waiting)
     this.#drain(this.stored)
     return Effect.callback((resume) => {
@@ -274,17 +275,16 @@ export class Journal {
     const position = expected + entries.length
     const { epoch, store } = stored
     const commit = { sessionId: this.sessionId, epoch, expected, entries, snapshot: this.#snapshotIfDue() } as const
-    const written = Effect.matchCauseEffect(
-      Effect.suspend(() => asEffect(store.append(commit))),
-      {
-        onSuccess: () => Effect.undefined,
-        onFailure: (cause) => this.#settleDoubt(stored, cause, expected, position)
-      }
-    )
-    Effect.runForkWith(this.#services)(written).addObserver((exit) => {
-      const failure = Exit.isSuccess(exit) ? exit.value : unexpected(exit.cause)
+    const done = (failure: Failure | undefined): void => {
       if (failure === undefined) this.#position = position
       this.#conclude(stored, batch, failure)
+    }
+    const fork = Effect.runForkWith(this.#services)
+    fork(Effect.suspend(() => asEffect(store.append(commit)))).addObserver((exit) => {
+      if (Exit.isSuccess(exit)) return done(undefined)
+      fork(this.#settleDoubt(stored, exit.cause, expected, position)).addObserver((settled) =>
+        done(Exit.isSuccess(settled) ? settled.value : unexpected(settled.cause))
+      )
     })
   }
 
@@ -310,10 +310,10 @@ export class Journal {
         // Whoever only waited for the others has nothing that could be refused.
         if (refused === undefined || (waiting.entries.length === 0 && this.#lost === undefined)) {
           this.#apply(waiting.placed)
-          waiting.applied?.()
+          waiting.handed.applied?.()
           waiting.done = Exit.void
         } else {
-          waiting.failed?.()
+          waiting.handed.failed?.()
           waiting.done = refused
         }
       }
@@ -325,7 +325,7 @@ export class Journal {
         if (waiting.done !== undefined) continue
         waiting.done = Exit.fail(this.#error(reason))
         // What was reserved for it is given back, unless that is what went wrong.
-        if (failure === undefined) waiting.failed?.()
+        if (failure === undefined) waiting.handed.failed?.()
       }
     }
     this.#batch = undefined
@@ -419,8 +419,10 @@ export const toSessionReason = (reason: StoreErrorReason): SessionErrorReason =>
   }
 }
 
+const nothing: ReadonlyArray<Entry.Committed> = []
+
 /** Nothing has acted on it yet; what is empty asks for nothing. */
-const isRefusable = ({ entries, refusable }: Waiting): boolean => refusable === true || entries.length === 0
+const isRefusable = ({ entries, handed }: Waiting): boolean => handed.refusable === true || entries.length === 0
 
 const isFilled = (entries: ReadonlyArray<StoredEntry>): entries is Append["entries"] => entries.length > 0
 

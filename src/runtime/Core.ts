@@ -179,29 +179,33 @@ export class Core implements Host {
     promoted?: Ids.InputId
   ): Effect.Effect<Receipt.Receipt> {
     const delivery = "request_boundary"
-    const bound = { generation_id: run.id, input_id: input.id, target_generation_id: run.id }
-    const held: ReadonlyArray<Entry> = promoted === undefined ? [] : [Delivery.held(promoted, null, "promoted", "user")]
-    let late: Effect.Effect<void, SessionError> = Effect.void
-    const over = this.reservations.join(run.admission, input.id, promoted)
-    const written = this.engine.journal.commit(
-      [
-        ...held,
-        this.engine.journal.accepted(input, anchor, run.id, delivery),
-        { type: "input.accepted", ...bound, intent: input.intent, delivery },
-        { type: "steering.accepted", ...bound, delivery }
-      ],
+    const { id } = input
+    const entries: Array<Entry> = promoted === undefined ? [] : [Delivery.held(promoted, null, "promoted", "user")]
+    entries.push(
+      this.engine.journal.accepted(input, anchor, run.id, delivery),
       {
-        refusable: true,
-        applied: () => {
-          if (!Admission.admit(run.admission, input)) late = this.#holdLate(run, input.id)
-          over()
-          this.pausing.settle()
-        },
-        failed: over
-      }
+        type: "input.accepted",
+        generation_id: run.id,
+        input_id: id,
+        target_generation_id: run.id,
+        intent: input.intent,
+        delivery
+      },
+      { type: "steering.accepted", generation_id: run.id, input_id: id, target_generation_id: run.id, delivery }
     )
-    if (!isOpen(written)) return Effect.succeed(this.#receipt(input.id))
-    const receipt = Effect.suspend(() => Effect.map(Effect.exit(late), () => this.#receipt(input.id)))
+    let late: Effect.Effect<void, SessionError> = Effect.void
+    const over = this.reservations.join(run.admission, id, promoted)
+    const written = this.engine.journal.commit(entries, {
+      refusable: true,
+      applied: () => {
+        if (!Admission.admit(run.admission, input)) late = this.#holdLate(run, id)
+        over()
+        this.pausing.settle()
+      },
+      failed: over
+    })
+    if (!isOpen(written)) return Effect.succeed(this.#receipt(id))
+    const receipt = Effect.suspend(() => Effect.map(Effect.exit(late), () => this.#receipt(id)))
     return this.#answered(written, receipt, input, anchor)
   }
 

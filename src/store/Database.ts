@@ -73,9 +73,10 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
       connection.execute(place(text), params, undefined)
   const attempt = <A>(body: Body<A>): Effect.Effect<A, StoreError | NotBegun> =>
     Effect.uninterruptibleMask((restore) => {
-      const begun = Effect.flatMap(restore(sql.reserve), (connection) =>
-        Effect.as(Effect.andThen(stuck ? end(connection) : Effect.void, control(connection, begin)), connection)
-      )
+      const begun = Effect.flatMap(restore(sql.reserve), (connection) => {
+        const first = control(connection, begin)
+        return Effect.as(stuck ? Effect.andThen(end(connection), first) : first, connection)
+      })
       return Effect.scoped(
         Effect.flatMap(Effect.mapError(begun, notBegun), (connection) =>
           Effect.mapError(restore(body(queryOn(connection))), asStoreError).pipe(
@@ -95,11 +96,10 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
       )
     },
     transact: (body) =>
-      Effect.catchIf(
-        attempt(body),
-        (stopped) => stopped._tag === "NotBegun" && isStale(stopped.error),
-        () => attempt(body)
-      ).pipe(Effect.mapError((stopped) => (stopped._tag === "NotBegun" ? SqlFailure.certain(stopped.error) : stopped)))
+      Effect.catch(attempt(body), (stopped) => {
+        if (stopped._tag !== "NotBegun") return Effect.fail(stopped)
+        return isStale(stopped.error) ? Effect.mapError(attempt(body), told) : Effect.fail(told(stopped))
+      })
   }
 }
 
@@ -109,6 +109,9 @@ interface NotBegun {
 }
 
 const notBegun = (error: SqlError.SqlError): NotBegun => ({ _tag: "NotBegun", error })
+
+const told = (stopped: StoreError | NotBegun): StoreError =>
+  stopped._tag === "NotBegun" ? SqlFailure.certain(stopped.error) : stopped
 
 const asStoreError = (error: StoreError | SqlError.SqlError): StoreError =>
   error._tag === "SqlError" ? SqlFailure.certain(error) : error

@@ -75,13 +75,13 @@ export const make = (dialect: Dialect): Statements => {
       return query<Head>(lock(size), params)
     },
     commit: (query, { entries, epoch, expected, sessionId }) =>
-      Effect.andThen(
+      Effect.flatMap(
         inParts(entries, limit.insert, (part) => {
           const params: Array<unknown> = [sessionId, epoch, expected, format]
           for (const entry of part) pushEntry(params, entry)
           return query(insertIf(part.length), params)
         }),
-        Effect.suspend(() => query(advance, [expected + entries.length, lastSequence(entries), sessionId]))
+        () => query(advance, [expected + entries.length, lastSequence(entries), sessionId])
       ),
     insert: (query, entries) =>
       inParts(entries, limit.insert, (part) => {
@@ -128,7 +128,8 @@ const inParts = <A, E>(
   limit: number,
   run: (part: ReadonlyArray<A>) => Effect.Effect<unknown, E>
 ): Effect.Effect<unknown, E> => {
-  if (items.length === 1) return run(items)
+  if (items.length === 0) return Effect.void
+  if (items.length <= Math.min(limit, small)) return run(items)
   return Effect.suspend(() => {
     let start = 0
     return Effect.whileLoop({
