@@ -116,18 +116,17 @@ const parts: { readonly [Name in keyof Session]: (core: Core) => Session[Name] }
 const owner = Symbol("midcourse/runtime/Session")
 
 interface Owned {
-  readonly [owner]: Core
+  readonly [owner]: { readonly core: Core; readonly made: Array<unknown> }
 }
 
 /** The same for every session: a part is made when it is first asked for, and from then on is that one. */
-const accessors = Object.entries(parts).map(([name, part]) => {
+const accessors = Object.entries(parts).map(([name, part], index) => {
   const accessor: PropertyDescriptor & ThisType<Owned> = {
     configurable: true,
     enumerable: true,
     get() {
-      const value: unknown = part(this[owner])
-      Reflect.defineProperty(this, name, { configurable: true, enumerable: true, writable: true, value })
-      return value
+      const { core, made } = this[owner]
+      return (made[index] ??= part(core))
     }
   }
   return [name, accessor] as const
@@ -141,7 +140,7 @@ const accessors = Object.entries(parts).map(([name, part]) => {
  * @since 0.1.0
  */
 export const make = (core: Core): Session => {
-  const face = Object.defineProperty({}, owner, { value: core })
+  const face = Object.defineProperty({}, owner, { value: { core, made: [] } satisfies Owned[typeof owner] })
   // One by one: all at once they are copied first, for every session.
   for (const [name, accessor] of accessors) Object.defineProperty(face, name, accessor)
   // It has a property for each of the interface's, of its type: `parts` does.
