@@ -87,7 +87,7 @@ class Writer {
     const group = this.#waiting.splice(0, groupLimit)
     Effect.runForkWith(this.#context)(this.#write(group)).addObserver((exit) => {
       // Nobody is left waiting, whatever went wrong here: who has an answer takes no other.
-      if (Exit.isFailure(exit)) for (const { answer } of group) tell(() => answer(exit))
+      if (Exit.isFailure(exit)) answerAll(group, exit)
       this.#next()
     })
   }
@@ -129,7 +129,7 @@ const writing = (database: Database): Write => {
       },
       onFailure: (cause) => {
         if (ofData && otherwise !== undefined) return otherwise()
-        for (const { answer } of group) tell(() => answer(Exit.failCause(cause)))
+        answerAll(group, Exit.failCause(cause))
         return Effect.void
       }
     })
@@ -149,6 +149,10 @@ const writing = (database: Database): Write => {
         )
   }
   return write
+}
+
+const answerAll = (group: ReadonlyArray<Waiting>, exit: Exit.Exit<void, StoreError>): void => {
+  for (const { answer } of group) tell(() => answer(exit))
 }
 
 const verdictOf = (reason: CommitGroup.Plan["verdicts"][number]): Exit.Exit<void, StoreError> =>

@@ -17,7 +17,7 @@ import { ScriptedModel } from "../../src/testing/index.ts"
 import { toolkit } from "./adapters/provider.ts"
 import { byHand, folder, stored, timed } from "./byHand.ts"
 import { generation, services } from "./fixture.ts"
-import { columns, type Kept } from "./kept.ts"
+import { columns, type FigureName, type Kept } from "./kept.ts"
 import { median } from "./measure.ts"
 
 /** Receipts or steps before the first that is measured, as everywhere in this benchmark; of openings, a hundred. */
@@ -285,7 +285,7 @@ const opening = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-const figures = { receipt, throughput, step, opening } satisfies { [name: string]: Effect.Effect<Kept, unknown> }
+const figures = { receipt, throughput, step, opening } satisfies { [Name in FigureName]: Effect.Effect<Kept, unknown> }
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,

@@ -1,6 +1,11 @@
 /** The figures of what a store costs, as durable.ts measures them: one process gives each once, a whole run their medians. */
 import { median } from "./measure.ts"
 
+/** What durable.ts measures, by the name it is asked for. */
+export const figureNames = ["receipt", "throughput", "step", "opening"] as const
+
+export type FigureName = (typeof figureNames)[number]
+
 export interface Kept {
   readonly name: string
   readonly unit: "µs" | "a second"

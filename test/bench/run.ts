@@ -11,7 +11,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import type { Numbers } from "./cells/cell.ts"
 import { goals } from "./goals.ts"
-import { columns, type Kept, medians } from "./kept.ts"
+import { columns, figureNames, type Kept, medians } from "./kept.ts"
 import { full, needsInstall, type Plan, quick, type Task, timeLimit } from "./plan.ts"
 import { markdown, type Origin } from "./report.ts"
 import type { Run } from "./results.ts"
@@ -129,7 +129,7 @@ const measureAll = async ({ rounds, tasks }: Plan): Promise<ReadonlyArray<Run>> 
 const durable = async (rounds: number): Promise<ReadonlyArray<Kept>> => {
   const measured = new Map<string, [Kept, ...Array<Kept>]>()
   for (let round = 1; round <= rounds; round++) {
-    for (const name of ["receipt", "throughput", "step", "opening"]) {
+    for (const name of figureNames) {
       const { failure, output } = await execute("durable.ts", [name, "--json"], timeLimit)
       if (failure !== undefined) throw new Error(`durable.ts ${name} failed: ${failure}`)
       const kept: Kept = JSON.parse(output)

@@ -1,7 +1,7 @@
 /** From a cancel to the end of its generation, with so many live: half of them one after the other, then the rest at once. */
 import type { Adapter, Answer } from "../adapter.ts"
 import { collect, cpuTime, idle, now, percentile, until } from "../measure.ts"
-import { type Cell, expectEnd, settle } from "./cell.ts"
+import { type Cell, expectEnd, settle, patience } from "./cell.ts"
 
 /** So many at their provider, each until the signal it was given is aborted. */
 export const park = async (adapter: Adapter, count: number) => {
@@ -30,8 +30,6 @@ export const park = async (adapter: Adapter, count: number) => {
   }
   return { generations, expectAborts }
 }
-
-const patience = 8_000_000
 
 /** How many, and how many to warm: a peer too slow for them in 8 seconds has fewer. */
 export const run: Cell = async (adapter, [count = 1000, warmUp = count]) => {

@@ -7,6 +7,9 @@ export type Numbers = { readonly [name: string]: number }
 /** Measures; `args` are the cell's own, such as how many steps. Times are microseconds, memory kilobytes, unless named. */
 export type Cell = (adapter: Adapter, args: ReadonlyArray<number>) => Promise<Numbers>
 
+/** Microseconds that a series is given: a peer too slow for it has fewer. */
+export const patience = 8_000_000
+
 /** Waits for a generation that must come to this end. */
 export const expectEnd = async (running: Running, outcome: "done" | "cancelled"): Promise<void> => {
   const ended = await running.done

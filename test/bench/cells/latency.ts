@@ -1,12 +1,11 @@
 /** From a steer inside a tool call to the request that carries it. */
 import type { Adapter } from "../adapter.ts"
 import { idle, now, percentile } from "../measure.ts"
-import { carries, type Cell, expectEnd } from "./cell.ts"
+import { carries, type Cell, expectEnd, patience } from "./cell.ts"
 
 const text = "the tests are in test/, not in spec/"
 const corrected = 6
 const calls = 8
-const patience = 8_000_000
 
 /** One generation of eight tool calls, so of nine requests, steered in the sixth call. */
 const sample = async (adapter: Adapter): Promise<number> => {

@@ -4,11 +4,10 @@
  */
 import type { Adapter } from "../adapter.ts"
 import { collect, cpuTime, idle, now } from "../measure.ts"
-import { type Cell, expectEnd } from "./cell.ts"
+import { type Cell, expectEnd, patience } from "./cell.ts"
 
 const warm = 10_000
 const measured = 10_000
-const patience = 8_000_000
 
 /** One generation of so many steps, and the request that ends it. */
 export const generation = (adapter: Adapter, steps: number, subscribers = 1) => {
