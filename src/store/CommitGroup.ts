@@ -4,13 +4,8 @@
  *
  * @since 0.1.0
  */
-import {
-  type Append,
-  format,
-  type StoredEntry,
-  type StoredSnapshot,
-  type StoreErrorReason
-} from "../ledger/SessionStore.ts"
+import { type Append, format, type StoredSnapshot, type StoreErrorReason } from "../ledger/SessionStore.ts"
+import * as CommitRow from "./CommitRow.ts"
 
 /**
  * A session's row.
@@ -35,22 +30,22 @@ export interface Head {
  */
 export interface Plan {
   readonly verdicts: ReadonlyArray<StoreErrorReason | undefined>
-  readonly entries: ReadonlyArray<{ readonly session: number; readonly entry: StoredEntry }>
+  readonly rows: ReadonlyArray<{ readonly session: number; readonly row: CommitRow.CommitRow }>
   readonly heads: ReadonlyArray<Head>
   readonly snapshots: ReadonlyMap<number, StoredSnapshot>
 }
 
 /** @category constructors @since 0.1.0 */
-export const plan = (rows: ReadonlyArray<Head>, commits: ReadonlyArray<Append>): Plan => {
-  const heads = new Map<string, Head>(rows.map((head) => [head.id, head]))
+export const plan = (found: ReadonlyArray<Head>, commits: ReadonlyArray<Append>): Plan => {
+  const heads = new Map<string, Head>(found.map((head) => [head.id, head]))
   const moved = new Map<number, Head>()
-  const entries: Array<{ readonly session: number; readonly entry: StoredEntry }> = []
+  const rows: Array<Plan["rows"][number]> = []
   const snapshots = new Map<number, StoredSnapshot>()
   const verdicts = commits.map((commit) => {
     const head = heads.get(commit.sessionId)
     const refused = check(head, commit)
     if (refused !== undefined || head === undefined) return refused
-    for (const entry of commit.entries) entries.push({ session: head.number, entry })
+    for (const row of CommitRow.fromEntries(commit.entries)) rows.push({ session: head.number, row })
     if (commit.snapshot !== undefined) snapshots.set(head.number, commit.snapshot)
     const { epoch, format, id, number } = head
     const position = head.position + commit.entries.length
@@ -59,7 +54,7 @@ export const plan = (rows: ReadonlyArray<Head>, commits: ReadonlyArray<Append>):
     moved.set(head.number, next)
     return undefined
   })
-  return { verdicts, entries, heads: Array.from(moved.values()), snapshots }
+  return { verdicts, rows, heads: Array.from(moved.values()), snapshots }
 }
 
 const check = (head: Head | undefined, commit: Append): StoreErrorReason | undefined => {

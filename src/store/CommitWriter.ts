@@ -104,7 +104,7 @@ const writing = (database: Database): Write => {
         const commits = group.map(({ commit }) => commit)
         const ids = new Set(commits.map(({ sessionId }) => sessionId))
         const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), commits)
-        yield* statements.insert(query, plan.entries)
+        yield* statements.insert(query, plan.rows)
         yield* statements.move(query, plan.heads)
         for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
         return plan.verdicts

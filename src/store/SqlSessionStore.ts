@@ -14,12 +14,12 @@ import {
   format,
   SessionStore,
   StoreError,
-  type StoredEntry,
   type StoredSession,
   type StoredSnapshot,
   type StoreErrorReason
 } from "../ledger/SessionStore.ts"
 import { type Head, tooNew } from "./CommitGroup.ts"
+import * as CommitRow from "./CommitRow.ts"
 import * as CommitWriter from "./CommitWriter.ts"
 import * as Database from "./Database.ts"
 import * as migrations from "./migrations.ts"
@@ -87,34 +87,39 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
         yield* query("UPDATE midcourse_sessions SET epoch = ? WHERE number = ?", [epoch, head.number])
         const snapshot = yield* snapshotOf(query, head)
         const from = snapshot?.position ?? 0
-        const rows = yield* query<EntryRow>(
-          `SELECT ${columns} FROM midcourse_entries e WHERE e.session = ? AND e.position > ? ORDER BY e.position`,
+        const rows = yield* query<CommitRow.CommitRow>(
+          `SELECT ${columns} FROM midcourse_commits c WHERE c.session = ? AND c.position > ? ORDER BY c.position`,
           [head.number, from]
         )
-        const gap = rows.findIndex(({ position }, index) => position !== from + 1 + index)
-        if (gap >= 0) return yield* corrupt(`entry ${from + 1 + gap} is missing`)
-        if (from + rows.length !== head.position) {
-          return yield* corrupt(`it ends at entry ${from + rows.length}, not at ${head.position}`)
+        const found = rows.map(CommitRow.toEntries)
+        let end = from
+        for (const [index, { after, position }] of found.entries()) {
+          // A snapshot may end inside a commit.
+          if (index === 0 ? after > end : after !== end) return yield* corrupt(`entry ${end + 1} is missing`)
+          end = position
         }
-        const entries = rows.map(entryOf)
+        if (end !== head.position) return yield* corrupt(`it ends at entry ${end}, not at ${head.position}`)
+        const entries = found.flatMap(({ entries }) => entries).filter(({ position }) => position > from)
         return { epoch, created, position: head.position, sequence: head.sequence, snapshot, entries }
       })
     )
   )
 
-  /** One statement reads the session's row and, beside it, the entries asked for: both as of one moment. */
+  /** One statement reads the session's row and, beside it, the commits asked for: both as of one moment. */
   const read = Effect.fnUntraced(function* (id: Ids.SessionId, text: string, params: ReadonlyArray<string | number>) {
     const rows = yield* database.read<ReadRow>(text, params)
     const [first] = rows
     if (first === undefined) return yield* missing(id)
     if (first.format > format) return yield* failure(tooNew(first))
-    return { last: first.last, entries: rows.filter(isEntry).map(entryOf) }
+    return { last: first.last, entries: rows.flatMap((row) => (isCommit(row) ? CommitRow.toEntries(row).entries : [])) }
   })
 
   const events = Effect.fn("SqlSessionStore.events")(function* (id: Ids.SessionId, after: number, limit: number) {
     if (limit < 1) return []
     const from = bounded(after)
-    const { entries, last } = yield* read(id, eventsAfter, [from, from, id, bounded(limit)])
+    const until = bounded(from + limit)
+    const { entries: found, last } = yield* read(id, eventsAfter, [from, from, from, until, id])
+    const entries = found.filter(({ sequence }) => sequence !== null && sequence > from && sequence <= until)
     const first = entries[0]?.sequence ?? last + 1
     if (first !== from + 1 && from < last) return yield* failure({ _tag: "Pruned", first })
     const gap = entries.findIndex(({ sequence }, index) => sequence !== from + 1 + index)
@@ -140,10 +145,14 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
     }),
     events,
     kind: Effect.fn("SqlSessionStore.kind")((id, kind, until) =>
-      Effect.map(read(id, kindUntil, [kind, bounded(until), id]), ({ entries }) => entries)
+      Effect.map(read(id, commitsUntil, [bounded(until), id]), ({ entries }) =>
+        entries.filter((entry) => entry.kind === kind && entry.position <= until)
+      )
     ),
     identity: Effect.fn("SqlSessionStore.identity")((id, inputId) =>
-      Effect.map(read(id, inputOf, [inputId, id]), ({ entries: [entry] }) => Option.fromUndefinedOr(entry))
+      Effect.map(read(id, commitOf, [inputId, id]), ({ entries }) =>
+        Option.fromUndefinedOr(entries.find((entry) => entry.kind === "input" && entry.inputId === inputId))
+      )
     ),
     list: Effect.map(
       database.read<StoredSession>("SELECT id, agent, position, sequence FROM midcourse_sessions ORDER BY number", []),
@@ -158,7 +167,7 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
           const head = yield* find(query, id)
           if (head === undefined) return
           yield* query("UPDATE midcourse_forgotten SET epoch = ? WHERE epoch < ?", [head.epoch, head.epoch])
-          yield* query("DELETE FROM midcourse_entries WHERE session = ?", [head.number])
+          yield* query("DELETE FROM midcourse_commits WHERE session = ?", [head.number])
           yield* query("DELETE FROM midcourse_snapshots WHERE session = ?", [head.number])
           yield* query("DELETE FROM midcourse_sessions WHERE number = ?", [head.number])
         })
@@ -169,18 +178,23 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
         Effect.gen(function* () {
           const head = (yield* find(query, id)) ?? (yield* missing(id))
           const snapshot = yield* snapshotOf(query, head)
-          yield* query("DELETE FROM midcourse_entries WHERE session = ? AND position <= ? AND sequence < ?", [
-            head.number,
-            // Never what a new owner would have to fold.
-            snapshot?.position ?? 0,
-            bounded(before)
-          ])
-          const [left] = yield* query<{ readonly first: number }>(
-            `SELECT sequence AS first FROM midcourse_entries WHERE session = ? AND sequence IS NOT NULL
-            ORDER BY position LIMIT 1`,
-            [head.number]
-          )
-          return left?.first ?? head.sequence + 1
+          // Never what a new owner would have to fold.
+          const until = snapshot?.position ?? 0
+          let after = 0
+          while (true) {
+            const rows = yield* query<CommitRow.CommitRow>(withEvents, [head.number, after])
+            const kept = rows.map((row) => CommitRow.pruned(row, bounded(before), until))
+            const first = kept.findIndex((row) => row !== undefined && row.sequence !== null)
+            const done = first < 0 ? rows.length : first + 1
+            const end = rows[done - 1]?.position ?? after
+            yield* query(deleteWithEvents, [head.number, after, end])
+            const left = kept.slice(0, done).flatMap((row) => (row === undefined ? [] : [{ session: head.number, row }]))
+            yield* statements.insert(query, left)
+            const found = kept[first]
+            const event = found && CommitRow.toEntries(found).entries.find(({ sequence }) => sequence !== null)
+            if (event !== undefined || rows.length === 0) return event?.sequence ?? head.sequence + 1
+            after = end
+          }
         })
       )
     )
@@ -193,46 +207,45 @@ const snapshotOf = (query: Database.Query, { number }: Head) =>
     ([row]): StoredSnapshot | undefined => row && { position: row.position, checksum: row.checksum, body: row.body }
   )
 
-const columns = "e.position, e.sequence, e.kind, e.input_id, e.checksum, e.body"
+/** The largest position that the columns hold. */
+const largest = 2 ** 31 - 1
+
+const columns = "c.position, c.sequence, c.input_id, c.body"
 
 const beside = (condition: string): string =>
   `SELECT s.format, s.sequence AS last, ${columns} FROM midcourse_sessions s
-  LEFT JOIN midcourse_entries e ON e.session = s.number AND ${condition} WHERE s.id = ?`
+  LEFT JOIN midcourse_commits c ON c.session = s.number AND ${condition} WHERE s.id = ?`
+
+/** Up to and with the first commit that meets a condition, or all of them. */
+const through = (condition: string): string =>
+  `c.position <= COALESCE((SELECT n.position FROM midcourse_commits n WHERE n.session = s.number AND ${condition}
+    ORDER BY n.position LIMIT 1), ${largest})`
 
 /** A sequence is never above its position: the bound on the latter is what the index can use. */
-const eventsAfter = `${beside("e.position > ? AND e.sequence > ?")} ORDER BY e.position LIMIT CAST(? AS INTEGER)`
+const eventsAfter = `${beside(
+  `c.position > ? AND c.sequence > ? AND ${through("n.position > ? AND n.sequence >= ?")}`
+)} ORDER BY c.position`
 
-const kindUntil = `${beside("e.kind = ? AND e.position <= ?")} ORDER BY e.position`
+const commitsUntil = `${beside(through("n.position >= ?"))} ORDER BY c.position`
 
 /** Unordered, or SQLite would take the index by position. */
-const inputOf = beside("e.kind = 'input' AND e.input_id = ?")
+const commitOf = beside("c.input_id = ?")
 
-interface EntryRow {
-  readonly position: number
-  readonly sequence: number | null
-  readonly kind: string
-  readonly input_id: string | null
-  readonly checksum: string
-  readonly body: string
-}
+const withEvents = `SELECT ${columns} FROM midcourse_commits c
+  WHERE c.session = ? AND c.position > ? AND c.sequence IS NOT NULL ORDER BY c.position LIMIT 256`
 
-/** A session's row beside one of its entries, or beside none. */
-type ReadRow = { readonly format: number; readonly last: number } & (EntryRow | { readonly position: null })
+const deleteWithEvents = `DELETE FROM midcourse_commits
+  WHERE session = ? AND position > ? AND position <= ? AND sequence IS NOT NULL`
 
-const isEntry = <Row extends { readonly position: number | null }>(row: Row): row is Extract<Row, EntryRow> =>
-  row.position !== null
+/** A session's row beside one of its commits, or beside none. */
+type ReadRow = { readonly format: number; readonly last: number } & (
+  | CommitRow.CommitRow
+  | { readonly position: null }
+)
 
-const entryOf = ({ body, checksum, input_id, kind, position, sequence }: EntryRow): StoredEntry => ({
-  position,
-  sequence,
-  kind,
-  inputId: input_id,
-  body,
-  checksum
-})
-
-/** The largest position that the columns hold. */
-const largest = 2 ** 31 - 1
+const isCommit = <Row extends { readonly position: number | null }>(
+  row: Row
+): row is Extract<Row, CommitRow.CommitRow> => row.position !== null
 
 const bounded = (value: number): number => Math.max(0, Math.min(value, largest))
 

@@ -5,8 +5,9 @@
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { type Append, format, type StoredEntry, type StoredSnapshot } from "../ledger/SessionStore.ts"
+import { type Append, format, type StoredSnapshot } from "../ledger/SessionStore.ts"
 import { type Head, lastSequence, type Plan } from "./CommitGroup.ts"
+import * as CommitRow from "./CommitRow.ts"
 import type { Dialect, Query } from "./Database.ts"
 
 /**
@@ -15,7 +16,7 @@ import type { Dialect, Query } from "./Database.ts"
  */
 const limits = {
   pg: { insert: 256, move: 256 },
-  sqlite: { insert: 8, move: 1 }
+  sqlite: { insert: 1, move: 1 }
 } as const satisfies Record<Dialect, unknown>
 
 /** @category models @since 0.1.0 */
@@ -24,10 +25,10 @@ export interface Statements {
   readonly lock: (query: Query, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Head>, SqlError.SqlError>
   /**
    * Writes one commit, without its snapshot, if the journal is where it expects it and its owner's. If not, it fails: there is no
-   * session then for its entries to be of.
+   * session then for its rows to be of.
    */
   readonly commit: (query: Query, commit: Append) => Effect.Effect<unknown, SqlError.SqlError>
-  readonly insert: (query: Query, entries: Plan["entries"]) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly insert: (query: Query, rows: Plan["rows"]) => Effect.Effect<unknown, SqlError.SqlError>
   /** Writes where the journals end now. */
   readonly move: (query: Query, heads: Plan["heads"]) => Effect.Effect<unknown, SqlError.SqlError>
   readonly snapshot: (
@@ -45,16 +46,16 @@ export const make = (dialect: Dialect): Statements => {
       WHERE id IN (${repeat("?", size)})`
     return dialect === "pg" ? `${select} ORDER BY number FOR UPDATE` : select
   })
-  const columns = "session, position, sequence, kind, input_id, checksum, body"
+  const columns = "session, position, sequence, input_id, body"
   const insert = sized(
-    (size) => `INSERT INTO midcourse_entries (${columns}) VALUES ${repeat("(?, ?, ?, ?, ?, ?, ?)", size)}`
+    (size) => `INSERT INTO midcourse_commits (${columns}) VALUES ${repeat("(?, ?, ?, ?, ?)", size)}`
   )
   const insertIf = sized(
     (size) => `WITH owned AS (
         SELECT number FROM midcourse_sessions WHERE id = ? AND epoch = ? AND position = ? AND format <= ?
         ${dialect === "pg" ? "FOR UPDATE" : ""})
-      INSERT INTO midcourse_entries (${columns})
-      VALUES ${repeat("((SELECT number FROM owned), ?, ?, ?, ?, ?, ?)", size)}`
+      INSERT INTO midcourse_commits (${columns})
+      VALUES ${repeat("((SELECT number FROM owned), ?, ?, ?, ?)", size)}`
   )
   const advance = `UPDATE midcourse_sessions SET position = ?, sequence = COALESCE(CAST(? AS INTEGER), sequence)
     WHERE id = ?`
@@ -76,19 +77,19 @@ export const make = (dialect: Dialect): Statements => {
     },
     commit: (query, { entries, epoch, expected, sessionId }) =>
       Effect.flatMap(
-        inParts(entries, limit.insert, (part) => {
+        inParts(CommitRow.fromEntries(entries), limit.insert, (part) => {
           const params: Array<unknown> = [sessionId, epoch, expected, format]
-          for (const entry of part) pushEntry(params, entry)
+          for (const row of part) pushRow(params, row)
           return query(insertIf(part.length), params)
         }),
         () => query(advance, [expected + entries.length, lastSequence(entries), sessionId])
       ),
-    insert: (query, entries) =>
-      inParts(entries, limit.insert, (part) => {
+    insert: (query, rows) =>
+      inParts(rows, limit.insert, (part) => {
         const params: Array<unknown> = []
-        for (const { entry, session } of part) {
+        for (const { row, session } of part) {
           params.push(session)
-          pushEntry(params, entry)
+          pushRow(params, row)
         }
         return query(insert(part.length), params)
       }),
@@ -102,9 +103,8 @@ export const make = (dialect: Dialect): Statements => {
   }
 }
 
-const pushEntry = (params: Array<unknown>, entry: StoredEntry): void => {
-  const { body, checksum, inputId, kind, position, sequence } = entry
-  params.push(position, sequence, kind, inputId, checksum, body)
+const pushRow = (params: Array<unknown>, { body, input_id, position, sequence }: CommitRow.CommitRow): void => {
+  params.push(position, sequence, input_id, body)
 }
 
 const sized = (build: (size: number) => string) => {

@@ -66,19 +66,17 @@ const createTables = Effect.gen(function* () {
     sequence INTEGER NOT NULL,
     format INTEGER NOT NULL
   )`)
-  // No index by sequence or kind: on SQLite each costs every commit a page, and one by position finds both nearly as fast.
-  yield* sql.unsafe(`CREATE TABLE midcourse_entries (
+  // No index by sequence: on SQLite it costs every commit a page, and the one by position finds it nearly as fast.
+  yield* sql.unsafe(`CREATE TABLE midcourse_commits (
     session INTEGER NOT NULL,
     position INTEGER NOT NULL,
     sequence INTEGER,
-    kind TEXT NOT NULL,
     input_id TEXT,
-    checksum TEXT NOT NULL,
     body TEXT NOT NULL,
     PRIMARY KEY (session, position)
   )`)
-  yield* sql.unsafe(`CREATE INDEX midcourse_entries_input
-    ON midcourse_entries (session, input_id) WHERE input_id IS NOT NULL`)
+  yield* sql.unsafe(`CREATE INDEX midcourse_commits_input
+    ON midcourse_commits (session, input_id) WHERE input_id IS NOT NULL`)
   yield* sql.unsafe(`CREATE TABLE midcourse_snapshots (
     session INTEGER PRIMARY KEY,
     position INTEGER NOT NULL,

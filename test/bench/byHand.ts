@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { performance } from "node:perf_hooks"
 import { DatabaseSync } from "node:sqlite"
 import type { StoredEntry } from "../../src/ledger/SessionStore.ts"
+import * as CommitRow from "../../src/store/CommitRow.ts"
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
 
@@ -31,29 +32,29 @@ export const byHand = (
   filename: string,
   synchronous: Synchronous,
   sessions: number,
-  rows: ReadonlyArray<StoredEntry>
+  entries: ReadonlyArray<StoredEntry>
 ) => {
   const database = new DatabaseSync(filename)
   database.exec(`PRAGMA synchronous = ${synchronous}`)
   const begin = database.prepare("BEGIN IMMEDIATE")
   const commit = database.prepare("COMMIT")
   const insert = database.prepare(
-    `INSERT INTO midcourse_entries (session, position, sequence, kind, input_id, checksum, body)
-    VALUES (?, ?, ?, ?, ?, ?, ?)`
+    "INSERT INTO midcourse_commits (session, position, sequence, input_id, body) VALUES (?, ?, ?, ?, ?)"
   )
   const move = database.prepare("UPDATE midcourse_sessions SET position = ?, sequence = ? WHERE number = ?")
   const make = database.prepare(
     "INSERT INTO midcourse_sessions (id, agent, epoch, position, sequence, format) VALUES (?, 'bench', 1, 0, 0, 1)"
   )
   for (let session = 1; session <= sessions; session++) make.run(`ses_${session}`)
+  const rows = CommitRow.fromEntries(entries)
   let position = 0
   const write = (): void => {
     begin.run()
     for (let session = 1; session <= sessions; session++) {
       move.run(position + rows.length, position + rows.length, session)
-      rows.forEach(({ body, checksum, inputId, kind, sequence }, index) => {
-        const id = inputId === null ? null : `${inputId}${position}`
-        insert.run(session, position + index, sequence === null ? null : position + index, kind, id, checksum, body)
+      rows.forEach(({ body, input_id, sequence }, index) => {
+        const at = position + 1 + index
+        insert.run(session, at, sequence === null ? null : at, input_id === null ? null : `${input_id}${at}`, body)
       })
     }
     position += rows.length

@@ -153,8 +153,8 @@ describe("commits that are handed in together", () => {
   it.live("are written alone when one of them cannot be", () =>
     Effect.gen(function* () {
       const { ids, sql, store, watch } = yield* grouped
-      yield* sql`INSERT INTO midcourse_entries (session, position, sequence, kind, checksum, body)
-        SELECT number, 1, 1, 'x', '0', '' FROM midcourse_sessions WHERE id = 'ses_7'`
+      yield* sql`INSERT INTO midcourse_commits (session, position, sequence, body)
+        SELECT number, 1, 1, '' FROM midcourse_sessions WHERE id = 'ses_7'`
       const exits = yield* Effect.forEach(ids, (id) => Effect.exit(store.append(commit(id, 1, 1))), {
         concurrency: "unbounded"
       })
@@ -335,7 +335,7 @@ describe("a journal that cannot be read is refused and left untouched (L-R5)", (
         [2, "ends at entry 1, not at 2"],
         [1, "ends at entry 0"]
       ] as const) {
-        yield* byHand(filename, `DELETE FROM midcourse_entries WHERE position = ${position}`)
+        yield* byHand(filename, `DELETE FROM midcourse_commits WHERE position = ${position}`)
         const [reason, after] = yield* claim
         says(reason, "Corrupt", words)
         assert.deepStrictEqual(after, { epoch, position: 2 })

@@ -2,6 +2,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { SessionStore, type StoreError } from "../../src/ledger/SessionStore.ts"
+import * as CommitRow from "../../src/store/CommitRow.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
 import { SessionStoreSuite } from "../../src/testing/index.ts"
 import * as Postgres from "../support/postgres.ts"
@@ -50,8 +51,8 @@ const waitAtCommit = `
   CREATE FUNCTION wait_at_commit() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
 `
-const trigger = `CREATE CONSTRAINT TRIGGER wait_at_commit AFTER INSERT ON midcourse_entries
-  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.body = 'wait') EXECUTE FUNCTION wait_at_commit()`
+const trigger = `CREATE CONSTRAINT TRIGGER wait_at_commit AFTER INSERT ON midcourse_commits
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.body LIKE '%wait') EXECUTE FUNCTION wait_at_commit()`
 
 describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () => {
   layer(everything, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
@@ -76,9 +77,10 @@ describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () =
         const { id, sql, store } = yield* claimed("held")
         const claiming = yield* sql.withTransaction(
           Effect.gen(function* () {
+            const [row] = CommitRow.fromEntries([event(2)])
             yield* sql`UPDATE midcourse_sessions SET position = 2, sequence = 2 WHERE id = ${id}`
-            yield* sql`INSERT INTO midcourse_entries (session, position, sequence, kind, checksum, body)
-              SELECT number, 2, 2, 'input.accepted', '0', '{"at":2}' FROM midcourse_sessions WHERE id = ${id}`
+            yield* sql`INSERT INTO midcourse_commits (session, position, sequence, body)
+              SELECT number, 2, 2, ${row?.body} FROM midcourse_sessions WHERE id = ${id}`
             const claiming = yield* Effect.forkDetach(store.claim(id, "agent"))
             yield* someoneWaits(sql, "SELECT number")
             return claiming
@@ -147,7 +149,7 @@ describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () =
             return yield* Fiber.join(appending)
           })
         )
-        yield* sql`DROP TRIGGER wait_at_commit ON midcourse_entries`
+        yield* sql`DROP TRIGGER wait_at_commit ON midcourse_commits`
         assert.strictEqual(reason._tag, "Unconfirmed")
         assert.deepStrictEqual(yield* store.position(id), { epoch, position: 1 })
         yield* store.append(commit(id, epoch, 2))
@@ -172,8 +174,8 @@ describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () =
         )
         yield* Effect.forEach(appending, Fiber.join)
         const shared = yield* sql<{ readonly transaction: string }>`
-          SELECT DISTINCT e.xmin::text AS transaction FROM midcourse_entries e
-          JOIN midcourse_sessions s ON s.number = e.session WHERE s.id LIKE 'busy %'`
+          SELECT DISTINCT c.xmin::text AS transaction FROM midcourse_commits c
+          JOIN midcourse_sessions s ON s.number = c.session WHERE s.id LIKE 'busy %'`
         assert.strictEqual(shared.length, 1)
       })
     )
