@@ -15,6 +15,9 @@ import * as Statements from "./Statements.ts"
 /** Commits of one transaction, at most. */
 const groupLimit = 1024
 
+/** Milliseconds for which groups that follow one another at once keep the thread. */
+const turnLimit = 1
+
 interface Waiting {
   readonly commit: Append
   readonly answer: (exit: Exit.Exit<void, StoreError>) => void
@@ -53,6 +56,7 @@ class Writer {
   #waiting: Array<Waiting> = []
   #busy = false
   #closed = false
+  #turn = 0
   #idle: (() => void) | undefined
 
   constructor(write: Write, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
@@ -65,7 +69,7 @@ class Writer {
   take(waiting: Waiting): boolean {
     if (this.#closed) return false
     this.#waiting.push(waiting)
-    if (!this.#busy) this.#next()
+    if (!this.#busy) this.#next(false)
     return true
   }
 
@@ -76,11 +80,18 @@ class Writer {
     this.#idle = () => resume(Effect.void)
   })
 
-  /** A turn of its own for each group: whoever is ready to append joins it, and a chain of commits leaves the thread to others. */
-  #next(): void {
+  /**
+   * A group that begins with a commit out of nothing waits for a turn, so that whoever is ready to append joins it. What the answers to a
+   * group gave rise to is a group already, and is written in the turn of that one, unless others have waited for the thread too long.
+   */
+  #next(follows: boolean): void {
     this.#busy = this.#waiting.length > 0
-    if (this.#busy) this.#dispatcher.scheduleTask(() => this.#round(), 0)
-    else this.#idle?.()
+    if (!this.#busy) return this.#idle?.()
+    if (follows && performance.now() - this.#turn < turnLimit) return queueMicrotask(() => this.#round())
+    this.#dispatcher.scheduleTask(() => {
+      this.#turn = performance.now()
+      this.#round()
+    }, 0)
   }
 
   #round(): void {
@@ -88,7 +99,7 @@ class Writer {
     Effect.runForkWith(this.#context)(this.#write(group)).addObserver((exit) => {
       // Nobody is left waiting, whatever went wrong here: who has an answer takes no other.
       if (Exit.isFailure(exit)) answerAll(group, exit)
-      this.#next()
+      this.#next(true)
     })
   }
 }
