@@ -10,8 +10,8 @@ import type * as Ids from "../domain/Ids.ts"
 
 /**
  * One entry as it is kept. `position` counts every entry of the session from 1, gapless; `sequence` counts its events from 1 and
- * is `null` for a record. `inputId` is set on the record of an accepted identity. `body` is JSON text of printable characters
- * only, so that any store can hold it; `checksum` is of that text.
+ * is `null` for a record. `inputId` is set on the record of an accepted identity. `body` is a JSON value: a store gives back its equal,
+ * or fails `Corrupt` when what it kept was changed since (L-R5).
  *
  * @category models
  * @since 0.1.0
@@ -21,12 +21,11 @@ export interface StoredEntry {
   readonly sequence: number | null
   readonly kind: string
   readonly inputId: string | null
-  readonly body: string
-  readonly checksum: string
+  readonly body: unknown
 }
 
 /**
- * A fold of all entries up to and with `position`, as text the store does not look into.
+ * A fold of all entries up to and with `position`, as text the store does not look into; `checksum` is of that text.
  *
  * @category models
  * @since 0.1.0
@@ -170,8 +169,11 @@ interface Kept {
   position: number
   sequence: number
   snapshot: StoredSnapshot | undefined
-  entries: Array<StoredEntry>
+  /** With their bodies as text: what is kept is nobody's to change. */
+  entries: Array<StoredEntry & { readonly body: string }>
 }
+
+const revived = (entry: Kept["entries"][number]): StoredEntry => ({ ...entry, body: JSON.parse(entry.body) })
 
 /**
  * Keeps sessions as long as the layer lives: they survive being closed, not the process.
@@ -212,7 +214,7 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
           position: kept.position,
           sequence: kept.sequence,
           snapshot: kept.snapshot,
-          entries: kept.entries.filter((entry) => entry.position > from)
+          entries: kept.entries.filter((entry) => entry.position > from).map(revived)
         }
       }),
     append: (commit) =>
@@ -221,7 +223,7 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
         if (kept === undefined || kept.epoch !== commit.epoch) return fail({ _tag: "Fenced" })
         if (kept.position !== commit.expected) return fail({ _tag: "Conflict", position: kept.position })
         for (const entry of commit.entries) {
-          kept.entries.push(entry)
+          kept.entries.push({ ...entry, body: JSON.stringify(entry.body) })
           kept.position = entry.position
           if (entry.sequence !== null) kept.sequence = entry.sequence
         }
@@ -231,17 +233,21 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
     position: (id) => Effect.map(find(id), ({ epoch, position }) => ({ epoch, position })),
     events: (id, after, limit) =>
       Effect.flatMap(find(id), ({ entries, sequence: last }) => {
-        const found = entries.filter(({ sequence }) => sequence !== null && sequence > after).slice(0, limit)
+        const found = entries.filter(({ sequence }) => sequence !== null && sequence > after).slice(0, limit).map(revived)
         const first = found[0]?.sequence ?? last + 1
         return limit < 1 || first === after + 1 || after >= last
           ? Effect.succeed(found)
           : fail({ _tag: "Pruned", first })
       }),
     kind: (id, kind, until) =>
-      Effect.map(find(id), ({ entries }) => entries.filter((entry) => entry.kind === kind && entry.position <= until)),
+      Effect.map(find(id), ({ entries }) => entries.filter((entry) => entry.kind === kind && entry.position <= until).map(revived)
+      ),
     identity: (id, inputId) =>
       Effect.map(find(id), ({ entries }) =>
-        Option.fromUndefinedOr(entries.find((entry) => entry.kind === "input" && entry.inputId === inputId))
+        Option.map(
+          Option.fromUndefinedOr(entries.find((entry) => entry.kind === "input" && entry.inputId === inputId)),
+          revived
+        )
       ),
     list: Effect.sync(() =>
       Array.from(sessions, ([id, { agent, position, sequence }]) => ({ id, agent, position, sequence }))

@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import { type Append, format, type StoredSnapshot, type StoreErrorReason } from "../ledger/SessionStore.ts"
-import * as CommitRow from "./CommitRow.ts"
+import type * as CommitRow from "./CommitRow.ts"
 
 /**
  * A session's row.
@@ -23,6 +23,17 @@ export interface Head {
 }
 
 /**
+ * A commit and the rows that it comes to.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Packed {
+  readonly commit: Append
+  readonly rows: ReadonlyArray<CommitRow.CommitRow>
+}
+
+/**
  * The verdicts, one a commit and `undefined` for one that is written, and what is to be written.
  *
  * @category models
@@ -36,16 +47,16 @@ export interface Plan {
 }
 
 /** @category constructors @since 0.1.0 */
-export const plan = (found: ReadonlyArray<Head>, commits: ReadonlyArray<Append>): Plan => {
+export const plan = (found: ReadonlyArray<Head>, commits: ReadonlyArray<Packed>): Plan => {
   const heads = new Map<string, Head>(found.map((head) => [head.id, head]))
   const moved = new Map<number, Head>()
   const rows: Array<Plan["rows"][number]> = []
   const snapshots = new Map<number, StoredSnapshot>()
-  const verdicts = commits.map((commit) => {
+  const verdicts = commits.map(({ commit, rows: packed }) => {
     const head = heads.get(commit.sessionId)
     const refused = check(head, commit)
     if (refused !== undefined || head === undefined) return refused
-    for (const row of CommitRow.fromEntries(commit.entries)) rows.push({ session: head.number, row })
+    for (const row of packed) rows.push({ session: head.number, row })
     if (commit.snapshot !== undefined) snapshots.set(head.number, commit.snapshot)
     const { epoch, format, id, number } = head
     const position = head.position + commit.entries.length

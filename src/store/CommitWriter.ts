@@ -8,6 +8,7 @@ import { type Context, Effect, Exit, type Scheduler, type Scope } from "effect"
 import { type Append, StoreError } from "../ledger/SessionStore.ts"
 import { tell } from "../ledger/Telling.ts"
 import * as CommitGroup from "./CommitGroup.ts"
+import * as CommitRow from "./CommitRow.ts"
 import type { Body, Database } from "./Database.ts"
 import * as SqlFailure from "./SqlFailure.ts"
 import * as Statements from "./Statements.ts"
@@ -18,8 +19,7 @@ const groupLimit = 1024
 /** Milliseconds for which groups that follow one another at once keep the thread. */
 const turnLimit = 1
 
-interface Waiting {
-  readonly commit: Append
+interface Waiting extends CommitGroup.Packed {
   readonly answer: (exit: Exit.Exit<void, StoreError>) => void
 }
 
@@ -41,7 +41,8 @@ export const make = (
     return (commit) =>
       CommitGroup.isGapless(commit)
         ? Effect.callback<void, StoreError>((resume) => {
-            if (!writer.take({ commit, answer: resume })) resume(Effect.fail(closed))
+            const rows = CommitRow.fromEntries(commit.entries)
+            if (!writer.take({ commit, rows, answer: resume })) resume(Effect.fail(closed))
           })
         : Effect.die(new Error(`a commit of ${commit.sessionId} has a gap after ${commit.expected}`))
   })
@@ -112,9 +113,8 @@ const writing = (database: Database): Write => {
     (group: ReadonlyArray<Waiting>): Body<CommitGroup.Plan["verdicts"]> =>
     (query) =>
       Effect.gen(function* () {
-        const commits = group.map(({ commit }) => commit)
-        const ids = new Set(commits.map(({ sessionId }) => sessionId))
-        const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), commits)
+        const ids = new Set(group.map(({ commit }) => commit.sessionId))
+        const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), group)
         yield* statements.insert(query, plan.rows)
         yield* statements.move(query, plan.heads)
         for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
@@ -155,7 +155,7 @@ const writing = (database: Database): Write => {
       ? attempt(group, checked(group))
       : attempt(
           group,
-          (query) => Effect.as(statements.commit(query, first.commit), []),
+          (query) => Effect.as(statements.commit(query, first), []),
           () => attempt(group, checked(group))
         )
   }

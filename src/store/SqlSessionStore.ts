@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
           `SELECT ${columns} FROM midcourse_commits c WHERE c.session = ? AND c.position > ? ORDER BY c.position`,
           [head.number, from]
         )
-        const found = rows.map(CommitRow.toEntries)
+        const found = yield* Effect.forEach(rows, CommitRow.open)
         let end = from
         for (const [index, { after, position }] of found.entries()) {
           // A snapshot may end inside a commit.
@@ -111,7 +111,8 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
     const [first] = rows
     if (first === undefined) return yield* missing(id)
     if (first.format > format) return yield* failure(tooNew(first))
-    return { last: first.last, entries: rows.flatMap((row) => (isCommit(row) ? CommitRow.toEntries(row).entries : [])) }
+    const opened = yield* Effect.forEach(rows.filter(isCommit), CommitRow.open)
+    return { last: first.last, entries: opened.flatMap(({ entries }) => entries) }
   })
 
   const events = Effect.fn("SqlSessionStore.events")(function* (id: Ids.SessionId, after: number, limit: number) {
@@ -183,16 +184,15 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
           let after = 0
           while (true) {
             const rows = yield* query<CommitRow.CommitRow>(withEvents, [head.number, after])
-            const kept = rows.map((row) => CommitRow.pruned(row, bounded(before), until))
-            const first = kept.findIndex((row) => row !== undefined && row.sequence !== null)
-            const done = first < 0 ? rows.length : first + 1
-            const end = rows[done - 1]?.position ?? after
+            const pruned = yield* Effect.forEach(rows, (row) => CommitRow.prune(row, bounded(before), until))
+            const stop = pruned.findIndex(({ first }) => first !== undefined)
+            const done = stop < 0 ? pruned : pruned.slice(0, stop + 1)
+            const end = rows[done.length - 1]?.position ?? after
             yield* query(deleteWithEvents, [head.number, after, end])
-            const left = kept.slice(0, done).flatMap((row) => (row === undefined ? [] : [{ session: head.number, row }]))
+            const left = done.flatMap(({ row }) => (row === undefined ? [] : [{ session: head.number, row }]))
             yield* statements.insert(query, left)
-            const found = kept[first]
-            const event = found && CommitRow.toEntries(found).entries.find(({ sequence }) => sequence !== null)
-            if (event !== undefined || rows.length === 0) return event?.sequence ?? head.sequence + 1
+            const first = pruned[stop]?.first
+            if (first !== undefined || rows.length === 0) return first ?? head.sequence + 1
             after = end
           }
         })
@@ -210,7 +210,7 @@ const snapshotOf = (query: Database.Query, { number }: Head) =>
 /** The largest position that the columns hold. */
 const largest = 2 ** 31 - 1
 
-const columns = "c.position, c.sequence, c.input_id, c.body"
+const columns = "c.position, c.sequence, c.input_id, c.checksum, c.body"
 
 const beside = (condition: string): string =>
   `SELECT s.format, s.sequence AS last, ${columns} FROM midcourse_sessions s

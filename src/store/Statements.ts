@@ -5,9 +5,9 @@
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { type Append, format, type StoredSnapshot } from "../ledger/SessionStore.ts"
-import { type Head, lastSequence, type Plan } from "./CommitGroup.ts"
-import * as CommitRow from "./CommitRow.ts"
+import { format, type StoredSnapshot } from "../ledger/SessionStore.ts"
+import { type Head, lastSequence, type Packed, type Plan } from "./CommitGroup.ts"
+import type * as CommitRow from "./CommitRow.ts"
 import type { Dialect, Query } from "./Database.ts"
 
 /**
@@ -27,7 +27,7 @@ export interface Statements {
    * Writes one commit, without its snapshot, if the journal is where it expects it and its owner's. If not, it fails: there is no
    * session then for its rows to be of.
    */
-  readonly commit: (query: Query, commit: Append) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly commit: (query: Query, packed: Packed) => Effect.Effect<unknown, SqlError.SqlError>
   readonly insert: (query: Query, rows: Plan["rows"]) => Effect.Effect<unknown, SqlError.SqlError>
   /** Writes where the journals end now. */
   readonly move: (query: Query, heads: Plan["heads"]) => Effect.Effect<unknown, SqlError.SqlError>
@@ -46,16 +46,16 @@ export const make = (dialect: Dialect): Statements => {
       WHERE id IN (${repeat("?", size)})`
     return dialect === "pg" ? `${select} ORDER BY number FOR UPDATE` : select
   })
-  const columns = "session, position, sequence, input_id, body"
+  const columns = "session, position, sequence, input_id, checksum, body"
   const insert = sized(
-    (size) => `INSERT INTO midcourse_commits (${columns}) VALUES ${repeat("(?, ?, ?, ?, ?)", size)}`
+    (size) => `INSERT INTO midcourse_commits (${columns}) VALUES ${repeat("(?, ?, ?, ?, ?, ?)", size)}`
   )
   const insertIf = sized(
     (size) => `WITH owned AS (
         SELECT number FROM midcourse_sessions WHERE id = ? AND epoch = ? AND position = ? AND format <= ?
         ${dialect === "pg" ? "FOR UPDATE" : ""})
       INSERT INTO midcourse_commits (${columns})
-      VALUES ${repeat("((SELECT number FROM owned), ?, ?, ?, ?)", size)}`
+      VALUES ${repeat("((SELECT number FROM owned), ?, ?, ?, ?, ?)", size)}`
   )
   const advance = `UPDATE midcourse_sessions SET position = ?, sequence = COALESCE(CAST(? AS INTEGER), sequence)
     WHERE id = ?`
@@ -75,9 +75,9 @@ export const make = (dialect: Dialect): Statements => {
       const params = size === ids.length ? ids : Array.from({ length: size }, (_, index) => ids[index % ids.length])
       return query<Head>(lock(size), params)
     },
-    commit: (query, { entries, epoch, expected, sessionId }) =>
+    commit: (query, { commit: { entries, epoch, expected, sessionId }, rows }) =>
       Effect.flatMap(
-        inParts(CommitRow.fromEntries(entries), limit.insert, (part) => {
+        inParts(rows, limit.insert, (part) => {
           const params: Array<unknown> = [sessionId, epoch, expected, format]
           for (const row of part) pushRow(params, row)
           return query(insertIf(part.length), params)
@@ -103,8 +103,9 @@ export const make = (dialect: Dialect): Statements => {
   }
 }
 
-const pushRow = (params: Array<unknown>, { body, input_id, position, sequence }: CommitRow.CommitRow): void => {
-  params.push(position, sequence, input_id, body)
+const pushRow = (params: Array<unknown>, row: CommitRow.CommitRow): void => {
+  const { body, checksum, input_id, position, sequence } = row
+  params.push(position, sequence, input_id, checksum, body)
 }
 
 const sized = (build: (size: number) => string) => {

@@ -72,6 +72,7 @@ const createTables = Effect.gen(function* () {
     position INTEGER NOT NULL,
     sequence INTEGER,
     input_id TEXT,
+    checksum TEXT NOT NULL,
     body TEXT NOT NULL,
     PRIMARY KEY (session, position)
   )`)

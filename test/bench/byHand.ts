@@ -39,7 +39,7 @@ export const byHand = (
   const begin = database.prepare("BEGIN IMMEDIATE")
   const commit = database.prepare("COMMIT")
   const insert = database.prepare(
-    "INSERT INTO midcourse_commits (session, position, sequence, input_id, body) VALUES (?, ?, ?, ?, ?)"
+    "INSERT INTO midcourse_commits (session, position, sequence, input_id, checksum, body) VALUES (?, ?, ?, ?, ?, ?)"
   )
   const move = database.prepare("UPDATE midcourse_sessions SET position = ?, sequence = ? WHERE number = ?")
   const make = database.prepare(
@@ -52,9 +52,10 @@ export const byHand = (
     begin.run()
     for (let session = 1; session <= sessions; session++) {
       move.run(position + rows.length, position + rows.length, session)
-      rows.forEach(({ body, input_id, sequence }, index) => {
+      rows.forEach(({ body, checksum, input_id, sequence }, index) => {
         const at = position + 1 + index
-        insert.run(session, at, sequence === null ? null : at, input_id === null ? null : `${input_id}${at}`, body)
+        const id = input_id === null ? null : `${input_id}${at}`
+        insert.run(session, at, sequence === null ? null : at, id, checksum, body)
       })
     }
     position += rows.length

@@ -9,7 +9,6 @@ import { performance } from "node:perf_hooks"
 import { parseArgs } from "node:util"
 import { Agent, AgentRuntime, Ids, Input, Limits, type Session, SessionStore } from "../../src/index.ts"
 import * as Codec from "../../src/ledger/Codec.ts"
-import * as Digest from "../../src/ledger/Digest.ts"
 import type * as Entry from "../../src/ledger/Entry.ts"
 import { Journal } from "../../src/ledger/Journal.ts"
 import { Projection } from "../../src/ledger/Projection.ts"
@@ -235,8 +234,11 @@ const build = (store: SessionStore.SessionStore["Service"], name: string, events
     })
     for (let n = 0; n * each < events; n++) {
       const commit = yield* Effect.forEach(entries, (entry) => {
-        const body = entry.body.replaceAll(generation, `${generation}_${n}`).replaceAll(input, `${input}_${n}`)
-        return Codec.decode({ ...entry, body, checksum: Digest.short(`${entry.position} ${entry.kind} ${body}`) })
+        const text = JSON.stringify(entry.body)
+        const body: unknown = JSON.parse(
+          text.replaceAll(generation, `${generation}_${n}`).replaceAll(input, `${input}_${n}`)
+        )
+        return Codec.decode({ ...entry, body })
       })
       yield* journal.commit(commit.map((entry): Entry.Entry => entry))
     }

@@ -151,26 +151,16 @@ describe("L-R4 one owner", () => {
 })
 
 type Claim = SessionStore.Claim
-const resealed = (entry: SessionStore.StoredEntry): SessionStore.StoredEntry => ({
-  ...entry,
-  checksum: Digest.short(`${entry.position} ${entry.kind} ${entry.body}`)
-})
 const second = (claim: Claim, change: (entry: SessionStore.StoredEntry) => SessionStore.StoredEntry): Claim => ({
   ...claim,
   entries: claim.entries.map((entry, index) => (index === 1 ? change(entry) : entry))
 })
 
 const tampered: ReadonlyArray<readonly [string, (claim: Claim) => Claim]> = [
-  [
-    "a changed body",
-    (claim) => second(claim, (entry) => ({ ...entry, body: entry.body.replace("accepted", "applied") }))
-  ],
-  ["a changed checksum", (claim) => second(claim, (entry) => ({ ...entry, checksum: "0" }))],
-  ["an unknown kind", (claim) => second(claim, (entry) => resealed({ ...entry, kind: "prophecy" }))],
+  ["an unknown kind", (claim) => second(claim, (entry) => ({ ...entry, kind: "prophecy" }))],
   ["a kind that is another's", (claim) => second(claim, (entry) => ({ ...entry, kind: "message" }))],
-  ["a body that is no event", (claim) => second(claim, (entry) => resealed({ ...entry, body: '{"type":"nonsense"}' }))],
-  ["a body that is no JSON", (claim) => second(claim, (entry) => resealed({ ...entry, body: "{" }))],
-  ["an entry in another's place", (claim) => second(claim, (entry) => ({ ...entry, position: entry.position + 1 }))],
+  ["a body that is no event", (claim) => second(claim, (entry) => ({ ...entry, body: { type: "nonsense" } }))],
+  ["a body of another shape", (claim) => second(claim, (entry) => ({ ...entry, body: "{" }))],
   ["a snapshot that was changed", (claim) => ({ ...claim, snapshot: { position: 0, body: "{}", checksum: "0" } })],
   [
     "a snapshot of another shape",

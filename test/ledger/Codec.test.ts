@@ -1,4 +1,4 @@
-/** R8: entries as text and back. Whatever a message or an input can hold is re-encoded equal, and changed text is refused. */
+/** R8: entries as JSON and back. Whatever a message or an input can hold is re-encoded equal, and what nobody wrote is refused. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema } from "effect"
 import { Prompt } from "effect/ai"
@@ -10,8 +10,9 @@ import type { Committed } from "../../src/ledger/Entry.ts"
 import { generationId } from "../support/harness.ts"
 
 const gen = generationId("gen_1")
-const round = (entry: Committed, position = 7) => Effect.runSync(Codec.decode(Codec.encode(entry, position)))
-const bodyOf = (entry: Committed) => Codec.encode(entry, 7).body
+/** As a store keeps it. */
+const kept = (entry: Committed): string => JSON.stringify(Codec.encode(entry, 7))
+const round = (entry: Committed) => Effect.runSync(Codec.decode(JSON.parse(kept(entry))))
 
 /** Text with everything in it that stores and JSON have stumbled over. */
 const text = Arbitrary.map(
@@ -113,7 +114,7 @@ describe("L-R8 messages", () => {
       const entry: Committed = { record: "message", generation_id: gen, message }
       const again = round(entry)
       assert.deepStrictEqual(again, entry)
-      assert.strictEqual(bodyOf(again), bodyOf(entry))
+      assert.strictEqual(kept(again), kept(entry))
     }
   )
 
@@ -157,10 +158,9 @@ describe("L-R8 messages", () => {
     assert.deepStrictEqual(round(event), JSON.parse(JSON.stringify(event)) as Event.SessionEvent)
   })
 
-  it.prop("L-R8 what is stored is text that any store can hold", [message], ([message]) => {
+  it.prop("L-R8 what is stored is JSON", [message], ([message]) => {
     const { body } = Codec.encode({ record: "message", generation_id: gen, message }, 1)
-    assert.isTrue(body.isWellFormed())
-    assert.isFalse([...body].some((char) => char < " "))
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(body)), body)
   })
 })
 
@@ -232,27 +232,19 @@ describe("the encoded form of effect/ai", () => {
   })
 })
 
-describe("L-R5 changed text", () => {
+describe("L-R5 what nobody wrote", () => {
   const sample: Committed = { record: "message", generation_id: gen, message: Prompt.systemMessage({ content: "abc" }) }
 
-  it("L-R5 a body with any one character changed is refused", () => {
+  it("L-R5 an entry of another kind is refused", () => {
     const stored = Codec.encode(sample, 7)
-    for (let at = 0; at < stored.body.length; at++) {
-      const body = `${stored.body.slice(0, at)}${stored.body[at] === "x" ? "y" : "x"}${stored.body.slice(at + 1)}`
-      assert.strictEqual(Effect.runSync(Effect.flip(Codec.decode({ ...stored, body }))).reason._tag, "Corrupt")
-    }
-  })
-
-  it("L-R5 an entry in another position, or of another kind, is refused", () => {
-    const stored = Codec.encode(sample, 7)
-    for (const other of [{ position: 8 }, { kind: "input" }, { checksum: "" }]) {
-      assert.strictEqual(Effect.runSync(Effect.flip(Codec.decode({ ...stored, ...other }))).reason._tag, "Corrupt")
+    for (const kind of ["input", "event", "prophecy"]) {
+      assert.strictEqual(Effect.runSync(Effect.flip(Codec.decode({ ...stored, kind }))).reason._tag, "Corrupt")
     }
   })
 
   it("L-R5 an event of an unknown type, or of another's shape, is refused", () => {
-    for (const body of ['{"type":"nonsense"}', '{"type":"session.idle"}', "{}", "1", "null"]) {
-      const stored = { ...Codec.encode(sample, 7), kind: "event", body, checksum: Digest.short(`7 event ${body}`) }
+    for (const body of [{ type: "nonsense" }, { type: "session.idle" }, {}, 1, null]) {
+      const stored = { ...Codec.encode(sample, 7), kind: "event", body }
       assert.strictEqual(Effect.runSync(Effect.flip(Codec.decode(stored))).reason._tag, "Corrupt")
     }
   })

@@ -7,6 +7,7 @@ import * as Codec from "../../src/ledger/Codec.ts"
 import * as Digest from "../../src/ledger/Digest.ts"
 import type { Committed } from "../../src/ledger/Entry.ts"
 import { Projection } from "../../src/ledger/Projection.ts"
+import type { StoredEntry } from "../../src/ledger/SessionStore.ts"
 import * as Snapshot from "../../src/ledger/Snapshot.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { generationId, inputId } from "../support/harness.ts"
@@ -63,7 +64,8 @@ const journal = Effect.gen(function* () {
   yield* session.cancel(live?.id ?? generationId("none"), { followUps: "hold" })
   yield* seen(h, "generation.cancelled")
   return yield* Effect.forEach(
-    store.appends.flatMap((append) => append.entries),
+    // As a store would give them back.
+    JSON.parse(JSON.stringify(store.appends.flatMap((append) => append.entries))) as ReadonlyArray<StoredEntry>,
     Codec.decode
   )
 }).pipe(Effect.orDie)

@@ -132,11 +132,16 @@ describe("commits that are handed in together", () => {
     })
   )
 
-  it.live("one after the other leave the thread to others between them", () =>
-    Effect.gen(function* () {
+  it.live("one after the other leave the thread to others when they have kept it for a millisecond", () => {
+    const slow = intercepted(SqliteClient.layer({ filename: ":memory:" }), (statement, run) => {
+      const until = performance.now() + (statement === "COMMIT" ? 2 : 0)
+      while (performance.now() < until);
+      return run
+    })
+    return Effect.gen(function* () {
       const store = yield* SessionStore
       const { epoch } = yield* store.claim(id, "agent")
-      const count = 100
+      const count = 50
       let turns = 0
       let waiting: NodeJS.Immediate | undefined
       const turn = () => {
@@ -147,14 +152,14 @@ describe("commits that are handed in together", () => {
       for (let position = 1; position <= count; position++) yield* store.append(commit(id, epoch, position))
       clearImmediate(waiting)
       assert.isAtLeast(turns, count)
-    }).pipe(using(sqlite(":memory:")))
-  )
+    }).pipe(using(SqlSessionStore.layer.pipe(Layer.provideMerge(slow))))
+  })
 
   it.live("are written alone when one of them cannot be", () =>
     Effect.gen(function* () {
       const { ids, sql, store, watch } = yield* grouped
-      yield* sql`INSERT INTO midcourse_commits (session, position, sequence, body)
-        SELECT number, 1, 1, '' FROM midcourse_sessions WHERE id = 'ses_7'`
+      yield* sql`INSERT INTO midcourse_commits (session, position, sequence, checksum, body)
+        SELECT number, 1, 1, '0', '' FROM midcourse_sessions WHERE id = 'ses_7'`
       const exits = yield* Effect.forEach(ids, (id) => Effect.exit(store.append(commit(id, 1, 1))), {
         concurrency: "unbounded"
       })
@@ -319,6 +324,22 @@ describe("a journal that cannot be read is refused and left untouched (L-R5)", (
         "Corrupt",
         "not a database"
       )
+    })
+  )
+
+  it.live("a commit that was changed by hand", () =>
+    Effect.gen(function* () {
+      const filename = yield* temporary
+      yield* begun.pipe(using(sqlite(filename)))
+      yield* byHand(filename, "UPDATE midcourse_commits SET body = replace(body, '1', '2')")
+      const reasons = yield* Effect.flatMap(SessionStore, (store) =>
+        Effect.all([
+          reasonOf(store.claim(id, "agent")),
+          reasonOf(store.events(id, 0, 10)),
+          reasonOf(store.kind(id, "message", 10))
+        ])
+      ).pipe(using(sqlite(filename)))
+      for (const reason of reasons) says(reason, "Corrupt", "entry 1 was changed after it was written")
     })
   )
 

@@ -17,8 +17,7 @@ export const event = (position: number): StoredEntry => ({
   sequence: position,
   kind: "input.accepted",
   inputId: null,
-  body: `{"at":${position}}`,
-  checksum: "0"
+  body: { at: position }
 })
 
 /** One event at a position. */

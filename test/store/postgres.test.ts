@@ -52,7 +52,7 @@ const waitAtCommit = `
     $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
 `
 const trigger = `CREATE CONSTRAINT TRIGGER wait_at_commit AFTER INSERT ON midcourse_commits
-  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.body LIKE '%wait') EXECUTE FUNCTION wait_at_commit()`
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.body LIKE '%wait%') EXECUTE FUNCTION wait_at_commit()`
 
 describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () => {
   layer(everything, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
@@ -79,8 +79,8 @@ describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () =
           Effect.gen(function* () {
             const [row] = CommitRow.fromEntries([event(2)])
             yield* sql`UPDATE midcourse_sessions SET position = 2, sequence = 2 WHERE id = ${id}`
-            yield* sql`INSERT INTO midcourse_commits (session, position, sequence, body)
-              SELECT number, 2, 2, ${row?.body} FROM midcourse_sessions WHERE id = ${id}`
+            yield* sql`INSERT INTO midcourse_commits (session, position, sequence, checksum, body)
+              SELECT number, 2, 2, ${row?.checksum}, ${row?.body} FROM midcourse_sessions WHERE id = ${id}`
             const claiming = yield* Effect.forkDetach(store.claim(id, "agent"))
             yield* someoneWaits(sql, "SELECT number")
             return claiming

@@ -53,7 +53,7 @@ export const watch = (store: Service): Watched => {
 
 /** The bodies of a commit's entries. */
 export const bodies = (commit: SessionStore.Append): ReadonlyArray<Record<string, unknown>> =>
-  commit.entries.map((entry) => JSON.parse(entry.body) as Record<string, unknown>)
+  commit.entries.map((entry) => entry.body as Record<string, unknown>)
 
 type Kind = Event.SessionEvent["type"] | "input" | "message" | "write-begun" | "resumed" | "decision"
 
@@ -166,5 +166,5 @@ export const stored = (store: Service): Effect.Effect<ReadonlyArray<string>> =>
     const records = yield* Effect.forEach(kinds, (kind) => store.kind(sessionId, kind, 1_000_000))
     return [...events, ...records.flat()]
       .sort((a, b) => a.position - b.position)
-      .map(({ body, checksum, kind, position }) => `${position} ${kind} ${checksum} ${body}`)
+      .map(({ body, kind, position }) => `${position} ${kind} ${JSON.stringify(body)}`)
   }).pipe(Effect.orDie)

@@ -104,8 +104,7 @@ export const event = (position: number, sequence = position): StoredEntry => ({
   sequence,
   kind: "input.accepted",
   inputId: null,
-  body: `{"at":${position}}`,
-  checksum: `sum-${position}`
+  body: { at: position }
 })
 
 /** A record at a position. */
@@ -114,8 +113,7 @@ export const record = (position: number, kind = "message", inputId: string | nul
   sequence: null,
   kind,
   inputId,
-  body: `{"at":${position}}`,
-  checksum: `sum-${position}`
+  body: { at: position }
 })
 
 /** A snapshot of everything up to a position. */
