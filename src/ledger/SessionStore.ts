@@ -233,14 +233,18 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
     position: (id) => Effect.map(find(id), ({ epoch, position }) => ({ epoch, position })),
     events: (id, after, limit) =>
       Effect.flatMap(find(id), ({ entries, sequence: last }) => {
-        const found = entries.filter(({ sequence }) => sequence !== null && sequence > after).slice(0, limit).map(revived)
+        const found = entries
+          .filter(({ sequence }) => sequence !== null && sequence > after)
+          .slice(0, limit)
+          .map(revived)
         const first = found[0]?.sequence ?? last + 1
         return limit < 1 || first === after + 1 || after >= last
           ? Effect.succeed(found)
           : fail({ _tag: "Pruned", first })
       }),
     kind: (id, kind, until) =>
-      Effect.map(find(id), ({ entries }) => entries.filter((entry) => entry.kind === kind && entry.position <= until).map(revived)
+      Effect.map(find(id), ({ entries }) =>
+        entries.filter((entry) => entry.kind === kind && entry.position <= until).map(revived)
       ),
     identity: (id, inputId) =>
       Effect.map(find(id), ({ entries }) =>

@@ -68,9 +68,7 @@ export const fromEntries = (entries: ReadonlyArray<StoredEntry>): ReadonlyArray<
       position = entry.position
       sequence = entry.sequence ?? sequence
     }
-    rows.push(
-      sealed({ position, sequence, input_id: entries[start]?.inputId ?? null, body: JSON.stringify(places) })
-    )
+    rows.push(sealed({ position, sequence, input_id: entries[start]?.inputId ?? null, body: JSON.stringify(places) }))
     start = end
   }
   return rows

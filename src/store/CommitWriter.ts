@@ -16,8 +16,8 @@ import * as Statements from "./Statements.ts"
 /** Commits of one transaction, at most. */
 const groupLimit = 1024
 
-/** Milliseconds for which groups that follow one another at once keep the thread. */
-const turnLimit = 1
+/** Groups of one turn, at most. */
+const turnLimit = 4
 
 interface Waiting extends CommitGroup.Packed {
   readonly answer: (exit: Exit.Exit<void, StoreError>) => void
@@ -57,7 +57,8 @@ class Writer {
   #waiting: Array<Waiting> = []
   #busy = false
   #closed = false
-  #turn = 0
+  /** Groups that may still follow in this turn. */
+  #left = 0
   #idle: (() => void) | undefined
 
   constructor(write: Write, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
@@ -83,14 +84,17 @@ class Writer {
 
   /**
    * A group that begins with a commit out of nothing waits for a turn, so that whoever is ready to append joins it. What the answers to a
-   * group gave rise to is a group already, and is written in the turn of that one, unless others have waited for the thread too long.
+   * group gave rise to is a group already, and is written in the turn of that one, until others have waited for the thread long enough.
    */
   #next(follows: boolean): void {
     this.#busy = this.#waiting.length > 0
     if (!this.#busy) return this.#idle?.()
-    if (follows && performance.now() - this.#turn < turnLimit) return queueMicrotask(() => this.#round())
+    if (follows && this.#left > 0) {
+      this.#left--
+      return queueMicrotask(() => this.#round())
+    }
     this.#dispatcher.scheduleTask(() => {
-      this.#turn = performance.now()
+      this.#left = turnLimit - 1
       this.#round()
     }, 0)
   }

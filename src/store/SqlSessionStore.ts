@@ -238,10 +238,7 @@ const deleteWithEvents = `DELETE FROM midcourse_commits
   WHERE session = ? AND position > ? AND position <= ? AND sequence IS NOT NULL`
 
 /** A session's row beside one of its commits, or beside none. */
-type ReadRow = { readonly format: number; readonly last: number } & (
-  | CommitRow.CommitRow
-  | { readonly position: null }
-)
+type ReadRow = { readonly format: number; readonly last: number } & (CommitRow.CommitRow | { readonly position: null })
 
 const isCommit = <Row extends { readonly position: number | null }>(
   row: Row

@@ -1,9 +1,7 @@
 /** What is run: which cells, of which peers, how often. */
 
 export const midcourse = ["midcourse", "midcourse-direct", "midcourse-durable"] as const
-/** Those that a goal is held against. */
-const goalFloors = ["floor-stream", "floor-ai"]
-const floors = ["floor-js", "floor-effect", "floor-direct", ...goalFloors]
+const floors = ["floor-js", "floor-effect", "floor-direct", "floor-stream", "floor-ai"]
 const quickPeers = ["pi", "ai-sdk-generate"]
 const slowPeers = ["ai-sdk-stream", "openai-agents", "langgraph", "langchain", "strands", "effect-chat"]
 
@@ -34,12 +32,11 @@ export const described: { readonly [peer: string]: string } = {
   "effect-chat": "effect/ai `Chat`"
 }
 
-/** One cell of one peer, in every round up to `rounds`. */
+/** One cell of one peer, in every round. */
 export interface Task {
   readonly cell: string
   readonly args: ReadonlyArray<number>
   readonly peer: string
-  readonly rounds: number
 }
 
 export interface Plan {
@@ -54,14 +51,10 @@ interface Row {
   readonly cell: string
   readonly args: ReadonlyArray<number>
   readonly peers: ReadonlyArray<string>
-  /** In place of the peers' own. */
-  readonly rounds?: number
 }
 
-const toTasks = (rows: ReadonlyArray<Row>, roundsOf: (peer: string) => number): ReadonlyArray<Task> =>
-  rows.flatMap(({ args, cell, peers, rounds }) =>
-    peers.map((peer) => ({ cell, args, peer, rounds: rounds ?? roundsOf(peer) }))
-  )
+const toTasks = (rows: ReadonlyArray<Row>): ReadonlyArray<Task> =>
+  rows.flatMap(({ args, cell, peers }) => peers.map((peer) => ({ cell, args, peer })))
 
 const durable = "midcourse-durable"
 const direct = "midcourse-direct"
@@ -71,14 +64,12 @@ const without = (left: ReadonlyArray<string>): ReadonlyArray<string> => peers.fi
 /** Each receipt waits for the disk, or the next request takes seconds to carry 10,000. */
 const slowToAdmit = [durable, "ai-sdk-generate", "ai-sdk-stream"]
 
-/** Every figure. All rounds are for Midcourse, for pi and AI SDK, and for the floors that goals are held against. */
+/** Every figure. */
 export const full = (rounds: number): Plan => {
   const rows: ReadonlyArray<Row> = [
     { cell: "step", args: [50], peers },
-    { cell: "step", args: [200], peers: without(goalFloors) },
-    { cell: "step", args: [200], peers: goalFloors, rounds },
-    { cell: "step", args: [1000], peers: without([...slowPeers, "ai-sdk-generate"]) },
-    { cell: "step", args: [1000], peers: ["ai-sdk-generate"], rounds: 1 },
+    { cell: "step", args: [200], peers },
+    { cell: "step", args: [1000], peers: without(slowPeers) },
     { cell: "step", args: [200, 10], peers: [direct, "pi"] },
     { cell: "step", args: [200, 100], peers: [direct, "pi"] },
     { cell: "stream", args: [10_000], peers: [...midcourse, "floor-direct", "floor-stream", "pi", "ai-sdk-stream"] },
@@ -88,11 +79,9 @@ export const full = (rounds: number): Plan => {
     { cell: "live", args: [1000], peers: without(floors) },
     { cell: "live", args: [10_000], peers: ["midcourse", direct, "pi"] },
     { cell: "cancel", args: [1000, 10_000], peers: without(floors) },
-    { cell: "leftovers", args: [10_000], peers: [direct] },
-    { cell: "leftovers", args: [10_000], peers: ["midcourse"], rounds: 1 }
+    { cell: "leftovers", args: [10_000], peers: ["midcourse", direct] }
   ]
-  const most = (peer: string) => (slowPeers.includes(peer) || floors.includes(peer) ? 1 : peer === durable ? 3 : rounds)
-  return { rounds, tasks: toTasks(rows, (peer) => Math.min(rounds, most(peer))) }
+  return { rounds, tasks: toTasks(rows) }
 }
 
 /** What a change of the runtime can move, in some minutes. */
@@ -110,5 +99,5 @@ export const quick = (rounds: number): Plan => {
     { cell: "cancel", args: [1000], peers: compared },
     { cell: "leftovers", args: [3000], peers: ["midcourse-direct"] }
   ]
-  return { rounds, tasks: toTasks(rows, (peer) => (peer === durable ? 1 : rounds)) }
+  return { rounds, tasks: toTasks(rows) }
 }

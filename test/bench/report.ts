@@ -30,15 +30,6 @@ const line = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |
 const table = (titles: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [line(titles), line(titles.map((_, index) => (index === 0 ? "---" : "---:"))), ...rows.map(line)].join("\n")
 
-/** Says so when a row's figures are of fewer rounds than there were. */
-const fewer = (runs: ReadonlyArray<Run>, figures: ReadonlyArray<Figure>): string => {
-  const all = new Set(runs.map(({ round }) => round)).size
-  const counts = figures.map((figure) => runsOf(runs, figure).length).filter((count) => count > 0)
-  const [least, most] = [Math.min(...counts), Math.max(...counts)]
-  if (least === all) return ""
-  return ` (${least === most ? least : `${least} to ${most}`} ${most === 1 ? "round" : "rounds"})`
-}
-
 const columnTable = (runs: ReadonlyArray<Run>, columns: ReadonlyArray<Column>): string | undefined => {
   const measured = columns.filter(([, cell, args]) =>
     runs.some((run) => run.cell === cell && run.args.join() === args.join())
@@ -52,7 +43,7 @@ const columnTable = (runs: ReadonlyArray<Run>, columns: ReadonlyArray<Column>): 
       if (value !== undefined) return shown(value, unit)
       return figure !== undefined && runsOf(runs, figure).length > 0 ? "failed" : "not run"
     })
-    return [[`${described[peer] ?? peer}${fewer(runs, figures)}`, ...values]]
+    return [[described[peer] ?? peer, ...values]]
   })
   return rows.length === 0
     ? undefined
@@ -188,7 +179,7 @@ export const markdown = (
   const { cores, cpu, date, memoryGiB, node, rounds, versions } = origin
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   const parts = [
-    `Measured on ${date}: ${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}; medians of the rounds, ${rounds} where a row does not say fewer.`,
+    `Measured on ${date}: ${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}; medians of ${rounds} rounds.`,
     named.join(", ") + ".",
     "### Goals",
     goalTable(goals),

@@ -21,21 +21,25 @@ const opened = (rows: ReadonlyArray<CommitRow.CommitRow>) => Effect.runSync(Effe
 const kinds = Arbitrary.schema(Schema.Array(Schema.Literals(["event", "message", "input"])))
 
 describe("the rows of a commit", () => {
-  it.prop("hold its entries, in places that follow one another", [kinds, Arbitrary.schema(Schema.Json)], ([kinds, json]) => {
-    const body: unknown = JSON.parse(JSON.stringify(json))
-    const entries = entriesOf(kinds, body)
-    const rows = opened(CommitRow.fromEntries(entries))
-    assert.deepStrictEqual(
-      rows.flatMap(({ entries }) => entries),
-      entries
-    )
-    let end = 10
-    for (const { after, position } of rows) {
-      assert.strictEqual(after, end)
-      end = position
+  it.prop(
+    "hold its entries, in places that follow one another",
+    [kinds, Arbitrary.schema(Schema.Json)],
+    ([kinds, json]) => {
+      const body: unknown = JSON.parse(JSON.stringify(json))
+      const entries = entriesOf(kinds, body)
+      const rows = opened(CommitRow.fromEntries(entries))
+      assert.deepStrictEqual(
+        rows.flatMap(({ entries }) => entries),
+        entries
+      )
+      let end = 10
+      for (const { after, position } of rows) {
+        assert.strictEqual(after, end)
+        end = position
+      }
+      assert.strictEqual(end, 10 + entries.length)
     }
-    assert.strictEqual(end, 10 + entries.length)
-  })
+  )
 
   it("are one, unless it has several inputs or more entries than one row holds", () => {
     const count = (kinds: Parameters<typeof entriesOf>[0]) => CommitRow.fromEntries(entriesOf(kinds)).length
@@ -76,7 +80,8 @@ describe("the rows of a commit", () => {
     if (row === undefined) return assert.fail("no row")
     const pruned = (before: number, until: number) => {
       const { first, row: left } = Effect.runSync(CommitRow.prune(row, before, until))
-      const positions = left === undefined ? [] : opened([left]).flatMap(({ entries }) => entries.map((e) => e.position))
+      const positions =
+        left === undefined ? [] : opened([left]).flatMap(({ entries }) => entries.map((e) => e.position))
       return [first, positions]
     }
     assert.deepStrictEqual(pruned(6, 100), [6, [11, 12, 13, 14]])
