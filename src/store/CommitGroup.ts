@@ -42,14 +42,12 @@ export interface Packed {
 export interface Plan {
   readonly verdicts: ReadonlyArray<StoreErrorReason | undefined>
   readonly rows: ReadonlyArray<{ readonly session: number; readonly row: CommitRow.CommitRow }>
-  readonly heads: ReadonlyArray<Head>
   readonly snapshots: ReadonlyMap<number, StoredSnapshot>
 }
 
 /** @category constructors @since 0.1.0 */
 export const plan = (found: ReadonlyArray<Head>, commits: ReadonlyArray<Packed>): Plan => {
   const heads = new Map<string, Head>(found.map((head) => [head.id, head]))
-  const moved = new Map<number, Head>()
   const rows: Array<Plan["rows"][number]> = []
   const snapshots = new Map<number, StoredSnapshot>()
   const verdicts = commits.map(({ commit, rows: packed }) => {
@@ -58,14 +56,10 @@ export const plan = (found: ReadonlyArray<Head>, commits: ReadonlyArray<Packed>)
     if (refused !== undefined || head === undefined) return refused
     for (const row of packed) rows.push({ session: head.number, row })
     if (commit.snapshot !== undefined) snapshots.set(head.number, commit.snapshot)
-    const { epoch, format, id, number } = head
-    const position = head.position + commit.entries.length
-    const next = { number, id, epoch, position, sequence: lastSequence(commit.entries) ?? head.sequence, format }
-    heads.set(head.id, next)
-    moved.set(head.number, next)
+    heads.set(head.id, { ...head, position: head.position + commit.entries.length })
     return undefined
   })
-  return { verdicts, rows, heads: Array.from(moved.values()), snapshots }
+  return { verdicts, rows, snapshots }
 }
 
 const check = (head: Head | undefined, commit: Append): StoreErrorReason | undefined => {
@@ -91,12 +85,3 @@ export const tooNew = (head: Pick<Head, "format">): StoreErrorReason => ({
  */
 export const isGapless = ({ entries, expected }: Append): boolean =>
   entries.every(({ position }, index) => position === expected + 1 + index)
-
-/**
- * The sequence of the last event among entries, `null` if they are all records.
- *
- * @category getters
- * @since 0.1.0
- */
-export const lastSequence = (entries: Append["entries"]): number | null =>
-  entries.findLast(({ sequence }) => sequence !== null)?.sequence ?? null

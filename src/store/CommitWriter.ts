@@ -120,7 +120,6 @@ const writing = (database: Database): Write => {
         const ids = new Set(group.map(({ commit }) => commit.sessionId))
         const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), group)
         yield* statements.insert(query, plan.rows)
-        yield* statements.move(query, plan.heads)
         for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
         return plan.verdicts
       })

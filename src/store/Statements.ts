@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { format, type StoredSnapshot } from "../ledger/SessionStore.ts"
-import { type Head, lastSequence, type Packed, type Plan } from "./CommitGroup.ts"
+import type { Head, Packed, Plan } from "./CommitGroup.ts"
 import type * as CommitRow from "./CommitRow.ts"
 import type { Dialect, Query } from "./Database.ts"
 
@@ -14,10 +14,7 @@ import type { Dialect, Query } from "./Database.ts"
  * Rows of one statement, at most; powers of two. A round trip to PostgreSQL costs more than any row; in SQLite, which is in the
  * process, a long statement costs more than several short ones.
  */
-const limits = {
-  pg: { insert: 256, move: 256 },
-  sqlite: { insert: 1, move: 1 }
-} as const satisfies Record<Dialect, unknown>
+const limits = { pg: 256, sqlite: 1 } as const satisfies Record<Dialect, number>
 
 /** @category models @since 0.1.0 */
 export interface Statements {
@@ -29,8 +26,6 @@ export interface Statements {
    */
   readonly commit: (query: Query, packed: Packed) => Effect.Effect<unknown, SqlError.SqlError>
   readonly insert: (query: Query, rows: Plan["rows"]) => Effect.Effect<unknown, SqlError.SqlError>
-  /** Writes where the journals end now. */
-  readonly move: (query: Query, heads: Plan["heads"]) => Effect.Effect<unknown, SqlError.SqlError>
   readonly snapshot: (
     query: Query,
     session: number,
@@ -57,15 +52,6 @@ export const make = (dialect: Dialect): Statements => {
       INSERT INTO midcourse_commits (${columns})
       VALUES ${repeat("((SELECT number FROM owned), ?, ?, ?, ?, ?)", size)}`
   )
-  const advance = `UPDATE midcourse_sessions SET position = ?, sequence = COALESCE(CAST(? AS INTEGER), sequence)
-    WHERE id = ?`
-  const move = sized((size) =>
-    size === 1
-      ? "UPDATE midcourse_sessions SET position = ?, sequence = ? WHERE number = ?"
-      : `UPDATE midcourse_sessions SET position = v.column1, sequence = v.column2
-      FROM (VALUES ${repeat("(CAST(? AS INTEGER), CAST(? AS INTEGER), CAST(? AS INTEGER))", size)}) AS v
-      WHERE number = v.column3`
-  )
   const snapshot = `INSERT INTO midcourse_snapshots (session, position, checksum, body) VALUES (?, ?, ?, ?)
     ON CONFLICT (session) DO UPDATE SET
       position = excluded.position, checksum = excluded.checksum, body = excluded.body`
@@ -75,29 +61,25 @@ export const make = (dialect: Dialect): Statements => {
       const params = size === ids.length ? ids : Array.from({ length: size }, (_, index) => ids[index % ids.length])
       return query<Head>(lock(size), params)
     },
-    commit: (query, { commit: { entries, epoch, expected, sessionId }, rows }) =>
-      Effect.flatMap(
-        inParts(rows, limit.insert, (part) => {
-          const params: Array<unknown> = [sessionId, epoch, expected, format]
-          for (const row of part) pushRow(params, row)
-          return query(insertIf(part.length), params)
-        }),
-        () => query(advance, [expected + entries.length, lastSequence(entries), sessionId])
-      ),
+    commit: (query, { commit: { epoch, expected, sessionId }, rows }) => {
+      let end = expected
+      return inParts(rows, limit, (part) => {
+        const params: Array<unknown> = [sessionId, epoch, end, format]
+        for (const row of part) {
+          pushRow(params, row)
+          end = row.position
+        }
+        return query(insertIf(part.length), params)
+      })
+    },
     insert: (query, rows) =>
-      inParts(rows, limit.insert, (part) => {
+      inParts(rows, limit, (part) => {
         const params: Array<unknown> = []
         for (const { row, session } of part) {
           params.push(session)
           pushRow(params, row)
         }
         return query(insert(part.length), params)
-      }),
-    move: (query, heads) =>
-      inParts(heads, limit.move, (part) => {
-        const params: Array<unknown> = []
-        for (const { number, position, sequence } of part) params.push(position, sequence, number)
-        return query(move(part.length), params)
       }),
     snapshot: (query, session, { body, checksum, position }) => query(snapshot, [session, position, checksum, body])
   }

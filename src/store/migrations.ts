@@ -51,6 +51,31 @@ const step = Effect.gen(function* () {
   return newest?.step ?? 0
 })
 
+/** A row that is added moves the end of its session's journal, and never back. */
+const createMove = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const steps = sql.onDialectOrElse({
+    // One statement for all rows of one: a trigger for each costs a plan's run for each.
+    pg: () => [
+      `CREATE FUNCTION midcourse_move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        UPDATE midcourse_sessions s SET position = a.position, sequence = COALESCE(a.sequence, s.sequence)
+          FROM (SELECT session, MAX(position) AS position, MAX(sequence) AS sequence FROM added GROUP BY session) a
+          WHERE s.number = a.session AND s.position < a.position;
+        RETURN NULL;
+      END $$`,
+      `CREATE TRIGGER midcourse_move AFTER INSERT ON midcourse_commits REFERENCING NEW TABLE AS added
+        FOR EACH STATEMENT EXECUTE FUNCTION midcourse_move()`
+    ],
+    orElse: () => [
+      `CREATE TRIGGER midcourse_move AFTER INSERT ON midcourse_commits BEGIN
+        UPDATE midcourse_sessions SET position = NEW.position, sequence = COALESCE(NEW.sequence, sequence)
+          WHERE number = NEW.session AND position < NEW.position;
+      END`
+    ]
+  })
+  for (const step of steps) yield* sql.unsafe(step)
+})
+
 const createTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const key = sql.onDialectOrElse({
@@ -78,6 +103,7 @@ const createTables = Effect.gen(function* () {
   )`)
   yield* sql.unsafe(`CREATE INDEX midcourse_commits_input
     ON midcourse_commits (session, input_id) WHERE input_id IS NOT NULL`)
+  yield* createMove
   yield* sql.unsafe(`CREATE TABLE midcourse_snapshots (
     session INTEGER PRIMARY KEY,
     position INTEGER NOT NULL,

@@ -25,8 +25,8 @@ export const stored = (filename: string, synchronous: Synchronous) =>
   SqlSessionStore.layer.pipe(Layer.provide(SqliteClient.layer({ filename, synchronous })))
 
 /**
- * One commit by hand, for so many sessions in one transaction, in a database of its own whose tables the store made: the rows, and
- * where each journal then ends.
+ * One commit by hand, for so many sessions in one transaction, in a database of its own whose tables the store made: the rows, of
+ * which each moves where its journal ends.
  */
 export const byHand = (
   filename: string,
@@ -41,7 +41,6 @@ export const byHand = (
   const insert = database.prepare(
     "INSERT INTO midcourse_commits (session, position, sequence, input_id, checksum, body) VALUES (?, ?, ?, ?, ?, ?)"
   )
-  const move = database.prepare("UPDATE midcourse_sessions SET position = ?, sequence = ? WHERE number = ?")
   const make = database.prepare(
     "INSERT INTO midcourse_sessions (id, agent, epoch, position, sequence, format) VALUES (?, 'bench', 1, 0, 0, 1)"
   )
@@ -51,7 +50,6 @@ export const byHand = (
   const write = (): void => {
     begin.run()
     for (let session = 1; session <= sessions; session++) {
-      move.run(position + rows.length, position + rows.length, session)
       rows.forEach(({ body, checksum, input_id, sequence }, index) => {
         const at = position + 1 + index
         const id = input_id === null ? null : `${input_id}${at}`

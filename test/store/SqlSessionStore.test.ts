@@ -155,6 +155,7 @@ describe("commits that are handed in together", () => {
       const { ids, sql, store, watch } = yield* grouped
       yield* sql`INSERT INTO midcourse_commits (session, position, sequence, checksum, body)
         SELECT number, 1, 1, '0', '' FROM midcourse_sessions WHERE id = 'ses_7'`
+      yield* sql`UPDATE midcourse_sessions SET position = 0 WHERE id = 'ses_7'`
       const exits = yield* Effect.forEach(ids, (id) => Effect.exit(store.append(commit(id, 1, 1))), {
         concurrency: "unbounded"
       })
