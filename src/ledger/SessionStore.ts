@@ -7,6 +7,7 @@
  */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import type * as Ids from "../domain/Ids.ts"
+import * as Asked from "./Asked.ts"
 
 /**
  * One entry as it is kept. `position` counts every entry of the session from 1, gapless; `sequence` counts its events from 1 and
@@ -170,10 +171,14 @@ interface Kept {
   sequence: number
   snapshot: StoredSnapshot | undefined
   /** With their bodies as text: what is kept is nobody's to change. */
-  entries: Array<StoredEntry & { readonly body: string }>
+  entries: Array<EntryText>
 }
 
-const revived = (entry: Kept["entries"][number]): StoredEntry => ({ ...entry, body: JSON.parse(entry.body) })
+type EntryText = StoredEntry & { readonly body: string }
+
+const textOf = (entry: StoredEntry): EntryText => ({ ...entry, body: JSON.stringify(entry.body) ?? "null" })
+
+const revived = (entry: EntryText): StoredEntry => ({ ...entry, body: JSON.parse(entry.body) })
 
 /**
  * Keeps sessions as long as the layer lives: they survive being closed, not the process.
@@ -219,11 +224,13 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
       }),
     append: (commit) =>
       Effect.suspend(() => {
+        if (!Asked.isGapless(commit)) return Effect.die(Asked.gapped(commit))
         const kept = sessions.get(commit.sessionId)
         if (kept === undefined || kept.epoch !== commit.epoch) return fail({ _tag: "Fenced" })
         if (kept.position !== commit.expected) return fail({ _tag: "Conflict", position: kept.position })
-        for (const entry of commit.entries) {
-          kept.entries.push({ ...entry, body: JSON.stringify(entry.body) })
+        // All of them have a text before one of them is kept.
+        for (const entry of commit.entries.map(textOf)) {
+          kept.entries.push(entry)
           kept.position = entry.position
           if (entry.sequence !== null) kept.sequence = entry.sequence
         }
@@ -233,13 +240,11 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
     position: (id) => Effect.map(find(id), ({ epoch, position }) => ({ epoch, position })),
     events: (id, after, limit) =>
       Effect.flatMap(find(id), ({ entries, sequence: last }) => {
-        const found = entries
-          .filter(({ sequence }) => sequence !== null && sequence > after)
-          .slice(0, limit)
-          .map(revived)
+        const [from, count] = [Asked.whole(after), Asked.whole(limit)]
+        const found = entries.filter(({ sequence }) => sequence !== null && sequence > from)
         const first = found[0]?.sequence ?? last + 1
-        return limit < 1 || first === after + 1 || after >= last
-          ? Effect.succeed(found)
+        return count === 0 || first === from + 1 || from >= last
+          ? Effect.succeed(found.slice(0, count).map(revived))
           : fail({ _tag: "Pruned", first })
       }),
     kind: (id, kind, until) =>
@@ -265,8 +270,9 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
       Effect.map(find(id), (kept) => {
         // Never what a new owner would have to fold.
         const limit = kept.snapshot?.position ?? 0
+        const from = Asked.whole(before)
         kept.entries = kept.entries.filter(
-          ({ position, sequence }) => sequence === null || sequence >= before || position > limit
+          ({ position, sequence }) => sequence === null || sequence >= from || position > limit
         )
         return kept.entries.find(({ sequence }) => sequence !== null)?.sequence ?? kept.sequence + 1
       })

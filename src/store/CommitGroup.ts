@@ -23,13 +23,12 @@ export interface Head {
 }
 
 /**
- * A commit and the rows that it comes to.
+ * A commit as it was when it was handed over.
  *
  * @category models
  * @since 0.1.0
  */
-export interface Packed {
-  readonly commit: Append
+export interface Packed extends Pick<Append, "sessionId" | "epoch" | "expected" | "snapshot"> {
   readonly rows: ReadonlyArray<CommitRow.CommitRow>
 }
 
@@ -50,19 +49,23 @@ export const plan = (found: ReadonlyArray<Head>, commits: ReadonlyArray<Packed>)
   const heads = new Map<string, Head>(found.map((head) => [head.id, head]))
   const rows: Array<Plan["rows"][number]> = []
   const snapshots = new Map<number, StoredSnapshot>()
-  const verdicts = commits.map(({ commit, rows: packed }) => {
+  const verdicts = commits.map((commit) => {
     const head = heads.get(commit.sessionId)
     const refused = check(head, commit)
     if (refused !== undefined || head === undefined) return refused
-    for (const row of packed) rows.push({ session: head.number, row })
+    let { position } = head
+    for (const row of commit.rows) {
+      rows.push({ session: head.number, row })
+      position = row.position
+    }
     if (commit.snapshot !== undefined) snapshots.set(head.number, commit.snapshot)
-    heads.set(head.id, { ...head, position: head.position + commit.entries.length })
+    heads.set(head.id, { ...head, position })
     return undefined
   })
   return { verdicts, rows, snapshots }
 }
 
-const check = (head: Head | undefined, commit: Append): StoreErrorReason | undefined => {
+const check = (head: Head | undefined, commit: Packed): StoreErrorReason | undefined => {
   if (head === undefined) return { _tag: "Fenced" }
   if (head.format > format) return tooNew(head)
   if (head.epoch !== commit.epoch) return { _tag: "Fenced" }
@@ -76,12 +79,3 @@ export const tooNew = (head: Pick<Head, "format">): StoreErrorReason => ({
   format: head.format,
   supported: format
 })
-
-/**
- * Whether a commit's entries follow its `expected` position without a gap.
- *
- * @category predicates
- * @since 0.1.0
- */
-export const isGapless = ({ entries, expected }: Append): boolean =>
-  entries.every(({ position }, index) => position === expected + 1 + index)

@@ -35,8 +35,8 @@ export interface Opened {
   readonly entries: ReadonlyArray<StoredEntry>
 }
 
-/** Entries of one row, at most: who reads one of them reads them all. */
-const limit = 100
+/** Entries of one row, and characters of several in one, at most: who reads one of them reads them all. */
+const limits = { entries: 100, characters: 65_536 }
 
 /** An entry that was pruned leaves its place. */
 type Place = readonly [kind: string, sequence: number | null, body: unknown] | null
@@ -44,7 +44,7 @@ type Place = readonly [kind: string, sequence: number | null, body: unknown] | n
 const sealed = (row: Omit<CommitRow, "checksum">): CommitRow => ({ ...row, checksum: checksumOf(row) })
 
 const checksumOf = ({ body, input_id, position, sequence }: Omit<CommitRow, "checksum">): string =>
-  Digest.short(`${position} ${sequence} ${input_id} ${body}`)
+  Digest.short(`${position} ${sequence} ${JSON.stringify(input_id)} ${body}`)
 
 const placeOf = ({ body, kind, sequence }: StoredEntry): Place => [kind, sequence, body]
 
@@ -57,21 +57,39 @@ const placeOf = ({ body, kind, sequence }: StoredEntry): Place => [kind, sequenc
 export const fromEntries = (entries: ReadonlyArray<StoredEntry>): ReadonlyArray<CommitRow> => {
   const rows: Array<CommitRow> = []
   let start = 0
-  while (start < entries.length) {
-    let end = start + 1
-    while (end < entries.length && end - start < limit && entries[end]?.inputId === null) end++
-    const places: Array<Place> = []
-    let position = 0
-    let sequence: number | null = null
-    for (const entry of entries.slice(start, end)) {
-      places.push(placeOf(entry))
-      position = entry.position
-      sequence = entry.sequence ?? sequence
-    }
-    rows.push(sealed({ position, sequence, input_id: entries[start]?.inputId ?? null, body: JSON.stringify(places) }))
+  for (let end = 1; end <= entries.length; end++) {
+    if (end < entries.length && end - start < limits.entries && entries[end]?.inputId === null) continue
+    pack(entries.slice(start, end), rows)
     start = end
   }
   return rows
+}
+
+/** Adds them as one row, or as several where one would be too long. */
+const pack = (entries: ReadonlyArray<StoredEntry>, rows: Array<CommitRow>): void => {
+  const body = textOf(entries)
+  if (body === undefined || (entries.length > 1 && body.length > limits.characters)) {
+    const half = Math.ceil(entries.length / 2)
+    pack(entries.slice(0, half), rows)
+    return pack(entries.slice(half), rows)
+  }
+  let position = 0
+  let sequence: number | null = null
+  for (const entry of entries) {
+    position = entry.position
+    sequence = entry.sequence ?? sequence
+  }
+  rows.push(sealed({ position, sequence, input_id: entries[0]?.inputId ?? null, body }))
+}
+
+/** The text of entries, `undefined` if that of several is longer than a string can be. */
+const textOf = (entries: ReadonlyArray<StoredEntry>): string | undefined => {
+  try {
+    return JSON.stringify(entries.map(placeOf))
+  } catch (error) {
+    if (entries.length > 1 && error instanceof RangeError) return undefined
+    throw error
+  }
 }
 
 /**

@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 import { type Context, Effect, Exit, type Scheduler, type Scope } from "effect"
+import * as Asked from "../ledger/Asked.ts"
 import { type Append, StoreError } from "../ledger/SessionStore.ts"
 import { tell } from "../ledger/Telling.ts"
 import * as CommitGroup from "./CommitGroup.ts"
@@ -39,12 +40,16 @@ export const make = (
     )
     yield* Effect.addFinalizer(() => writer.close)
     return (commit) =>
-      CommitGroup.isGapless(commit)
+      Asked.isGapless(commit)
         ? Effect.callback<void, StoreError>((resume) => {
-            const rows = CommitRow.fromEntries(commit.entries)
-            if (!writer.take({ commit, rows, answer: resume })) resume(Effect.fail(closed))
+            const { entries, epoch, expected, sessionId, snapshot } = commit
+            // Its rows are made now: what a caller does with its entries afterwards is not written.
+            const rows = CommitRow.fromEntries(entries)
+            if (!writer.take({ sessionId, epoch, expected, snapshot, rows, answer: resume })) {
+              resume(Effect.fail(closed))
+            }
           })
-        : Effect.die(new Error(`a commit of ${commit.sessionId} has a gap after ${commit.expected}`))
+        : Effect.die(Asked.gapped(commit))
   })
 
 type Write = (group: ReadonlyArray<Waiting>) => Effect.Effect<void>
@@ -117,7 +122,7 @@ const writing = (database: Database): Write => {
     (group: ReadonlyArray<Waiting>): Body<CommitGroup.Plan["verdicts"]> =>
     (query) =>
       Effect.gen(function* () {
-        const ids = new Set(group.map(({ commit }) => commit.sessionId))
+        const ids = new Set(group.map(({ sessionId }) => sessionId))
         const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), group)
         yield* statements.insert(query, plan.rows)
         for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
@@ -154,7 +159,7 @@ const writing = (database: Database): Write => {
       return attempt(group, checked(group), () => Effect.forEach(group, (one) => write([one]), { discard: true }))
     }
     // Alone, a commit is checked by its own statements; only one that fails them goes the longer way, to learn why.
-    return first === undefined || first.commit.snapshot !== undefined
+    return first === undefined || first.snapshot !== undefined
       ? attempt(group, checked(group))
       : attempt(
           group,

@@ -10,6 +10,7 @@
 import { Effect, Layer, Option } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type * as Ids from "../domain/Ids.ts"
+import * as Asked from "../ledger/Asked.ts"
 import {
   format,
   SessionStore,
@@ -100,6 +101,8 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
         }
         if (end !== head.position) return yield* corrupt(`it ends at entry ${end}, not at ${head.position}`)
         const entries = found.flatMap(({ entries }) => entries).filter(({ position }) => position > from)
+        const event = entries.findLast(({ sequence }) => sequence !== null)?.sequence ?? head.sequence
+        if (event !== head.sequence) return yield* corrupt(`it ends at event ${event}, not at ${head.sequence}`)
         return { epoch, created, position: head.position, sequence: head.sequence, snapshot, entries }
       })
     )
@@ -116,19 +119,20 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
   })
 
   const events = Effect.fn("SqlSessionStore.events")(function* (id: Ids.SessionId, after: number, limit: number) {
-    if (limit < 1) return []
-    const from = bounded(after)
-    const until = bounded(from + limit)
-    const { entries: found, last } = yield* read(id, eventsAfter, [from, from, from, until, id])
-    const entries = found.filter(({ sequence }) => sequence !== null && sequence > from && sequence <= until)
-    const first = entries[0]?.sequence ?? last + 1
+    const [from, count] = [Asked.whole(after), Asked.whole(limit)]
+    const until = Asked.whole(from + count)
+    const { entries, last } = yield* read(id, eventsAfter, [from, until, id, from, from])
+    const events = entries.filter(({ sequence }) => sequence !== null && sequence > from)
+    if (count === 0) return []
+    const first = events[0]?.sequence ?? last + 1
     if (first !== from + 1 && from < last) return yield* failure({ _tag: "Pruned", first })
-    const gap = entries.findIndex(({ sequence }, index) => sequence !== from + 1 + index)
+    const found = events.slice(0, count)
+    const gap = found.findIndex(({ sequence }, index) => sequence !== from + 1 + index)
     if (gap >= 0) {
-      return yield* corrupt(`event ${from + 1 + gap} is missing; the next one kept is ${entries[gap]?.sequence}`)
+      return yield* corrupt(`event ${from + 1 + gap} is missing; the next one kept is ${found[gap]?.sequence}`)
     }
-    const end = from + entries.length
-    return entries.length < limit && end < last ? yield* corrupt(`events ${end + 1} to ${last} are missing`) : entries
+    const end = from + found.length
+    return found.length < count && end < last ? yield* corrupt(`events ${end + 1} to ${last} are missing`) : found
   })
 
   return SessionStore.of({
@@ -146,7 +150,7 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
     }),
     events,
     kind: Effect.fn("SqlSessionStore.kind")((id, kind, until) =>
-      Effect.map(read(id, commitsUntil, [bounded(until), id]), ({ entries }) =>
+      Effect.map(read(id, commitsUntil, [Asked.whole(until), id]), ({ entries }) =>
         entries.filter((entry) => entry.kind === kind && entry.position <= until)
       )
     ),
@@ -184,13 +188,16 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
           let after = 0
           while (true) {
             const rows = yield* query<CommitRow.CommitRow>(withEvents, [head.number, after])
-            const pruned = yield* Effect.forEach(rows, (row) => CommitRow.prune(row, bounded(before), until))
+            const pruned = yield* Effect.forEach(rows, (row) => CommitRow.prune(row, Asked.whole(before), until))
             const stop = pruned.findIndex(({ first }) => first !== undefined)
-            const done = stop < 0 ? pruned : pruned.slice(0, stop + 1)
+            const left = stop < 0 ? rows.length : stop
+            const done = pruned.slice(0, pruned[left]?.row === rows[left] ? left : left + 1)
             const end = rows[done.length - 1]?.position ?? after
-            yield* query(deleteWithEvents, [head.number, after, end])
-            const left = done.flatMap(({ row }) => (row === undefined ? [] : [{ session: head.number, row }]))
-            yield* statements.insert(query, left)
+            if (end > after) {
+              yield* query(deleteWithEvents, [head.number, after, end])
+              const kept = done.flatMap(({ row }) => (row === undefined ? [] : [{ session: head.number, row }]))
+              yield* statements.insert(query, kept)
+            }
             const first = pruned[stop]?.first
             if (first !== undefined || rows.length === 0) return first ?? head.sequence + 1
             after = end
@@ -207,26 +214,29 @@ const snapshotOf = (query: Database.Query, { number }: Head) =>
     ([row]): StoredSnapshot | undefined => row && { position: row.position, checksum: row.checksum, body: row.body }
   )
 
-/** The largest position that the columns hold. */
-const largest = 2 ** 31 - 1
-
 const columns = "c.position, c.sequence, c.input_id, c.checksum, c.body"
 
 const beside = (condition: string): string =>
   `SELECT s.format, s.sequence AS last, ${columns} FROM midcourse_sessions s
   LEFT JOIN midcourse_commits c ON c.session = s.number AND ${condition} WHERE s.id = ?`
 
-/** Up to and with the first commit that meets a condition, or all of them. */
-const through = (condition: string): string =>
-  `c.position <= COALESCE((SELECT n.position FROM midcourse_commits n WHERE n.session = s.number AND ${condition}
-    ORDER BY n.position LIMIT 1), ${largest})`
+/**
+ * Commits after a position, up to and with the first that meets a condition. That one is looked for once, before the join: a plan
+ * that looks for it at every row takes as long as the journal is, squared.
+ */
+const through = (until: string, more: string): string =>
+  `WITH s AS MATERIALIZED (
+    SELECT s.number, s.format, s.sequence AS last, COALESCE((
+      SELECT n.position FROM midcourse_commits n WHERE n.session = s.number AND ${until} ORDER BY n.position LIMIT 1
+    ), ${Asked.largest}) AS until
+    FROM midcourse_sessions s WHERE s.id = ?)
+  SELECT s.format, s.last, ${columns} FROM s
+  LEFT JOIN midcourse_commits c ON c.session = s.number AND c.position <= s.until ${more} ORDER BY c.position`
 
 /** A sequence is never above its position: the bound on the latter is what the index can use. */
-const eventsAfter = `${beside(
-  `c.position > ? AND c.sequence > ? AND ${through("n.position > ? AND n.sequence >= ?")}`
-)} ORDER BY c.position`
+const eventsAfter = through("n.position > ? AND n.sequence >= ?", "AND c.position > ? AND c.sequence > ?")
 
-const commitsUntil = `${beside(through("n.position >= ?"))} ORDER BY c.position`
+const commitsUntil = through("n.position >= ?", "")
 
 /** Unordered, or SQLite would take the index by position. */
 const commitOf = beside("c.input_id = ?")
@@ -243,8 +253,6 @@ type ReadRow = { readonly format: number; readonly last: number } & (CommitRow.C
 const isCommit = <Row extends { readonly position: number | null }>(
   row: Row
 ): row is Extract<Row, CommitRow.CommitRow> => row.position !== null
-
-const bounded = (value: number): number => Math.max(0, Math.min(value, largest))
 
 const failure = (reason: StoreErrorReason) => Effect.fail(new StoreError({ reason }))
 

@@ -24,7 +24,7 @@ export interface Statements {
    * Writes one commit, without its snapshot, if the journal is where it expects it and its owner's. If not, it fails: there is no
    * session then for its rows to be of.
    */
-  readonly commit: (query: Query, packed: Packed) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly commit: (query: Query, commit: Packed) => Effect.Effect<unknown, SqlError.SqlError>
   readonly insert: (query: Query, rows: Plan["rows"]) => Effect.Effect<unknown, SqlError.SqlError>
   readonly snapshot: (
     query: Query,
@@ -61,7 +61,7 @@ export const make = (dialect: Dialect): Statements => {
       const params = size === ids.length ? ids : Array.from({ length: size }, (_, index) => ids[index % ids.length])
       return query<Head>(lock(size), params)
     },
-    commit: (query, { commit: { epoch, expected, sessionId }, rows }) => {
+    commit: (query, { epoch, expected, rows, sessionId }) => {
       let end = expected
       return inParts(rows, limit, (part) => {
         const params: Array<unknown> = [sessionId, epoch, end, format]

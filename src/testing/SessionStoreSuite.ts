@@ -5,9 +5,15 @@
  *
  * @since 0.1.0
  */
-import { Effect, Fiber, Option, Result } from "effect"
+import { Cause, Effect, Exit, Fiber, Option, Result } from "effect"
 import type * as Ids from "../domain/Ids.ts"
-import { type Append, SessionStore, StoreError, type StoreErrorReason } from "../ledger/SessionStore.ts"
+import {
+  type Append,
+  SessionStore,
+  type StoredEntry,
+  StoreError,
+  type StoreErrorReason
+} from "../ledger/SessionStore.ts"
 import {
   agent,
   type Case,
@@ -24,6 +30,8 @@ import {
   snapshotAt,
   violated
 } from "./internal/storeCase.ts"
+
+import { retention } from "./internal/retentionCases.ts"
 
 export { type Case, Violation } from "./internal/storeCase.ts"
 
@@ -252,6 +260,45 @@ export const cases: ReadonlyArray<Case> = [
       yield* same("the entries", (yield* store.claim(id, agent)).entries, events(1, 2000))
     })
   ),
+  define("a commit of long bodies is read as a whole, and event by event", ({ id, store }) =>
+    Effect.gen(function* () {
+      const [first, ...rest] = events(1, 40).map((entry) => ({ ...entry, body: "x".repeat(50_000 + entry.position) }))
+      if (first === undefined) return
+      yield* store.append(commit(id, yield* store.claim(id, agent), [first, ...rest]))
+      yield* same("the entries", (yield* store.claim(id, agent)).entries, [first, ...rest])
+      yield* same("one event", yield* store.events(id, 20, 1), rest.slice(19, 20))
+    })
+  ),
+  define("a commit with a gap, or with a body that is no JSON, is a defect and writes nothing", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      const wrong: ReadonlyArray<Append> = [
+        { ...commit(id, owner, [event(1)]), expected: 1 },
+        commit(id, owner, [event(1), event(3)]),
+        commit(id, owner, [event(1), { ...event(2), body: 1n }, event(3)])
+      ]
+      for (const one of wrong) {
+        const exit = yield* Effect.exit(store.append(one))
+        if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return yield* violated("it is no defect")
+      }
+      yield* same("the position", yield* store.position(id), { epoch: owner.epoch, position: 0 })
+      yield* store.append(commit(id, owner, [event(1)]))
+      yield* same("the entries", (yield* store.claim(id, agent)).entries, [event(1)])
+    })
+  ),
+  define("what a caller does with its entries after it has handed them over is not written", ({ id, store }) =>
+    Effect.gen(function* () {
+      const owner = yield* store.claim(id, agent)
+      const body = { at: 1 }
+      const entries: Append["entries"] & Array<StoredEntry> = [{ ...event(1), body }]
+      const appending = yield* Effect.forkChild(store.append(commit(id, owner, entries)), { startImmediately: true })
+      entries.push(event(2))
+      body.at = 2
+      yield* Fiber.join(appending)
+      const { entries: found, position } = yield* store.claim(id, agent)
+      yield* same("the entries and the position", [found, position], [[event(1)], 1])
+    })
+  ),
   define("events are read after a sequence, in order, up to a limit, without records", ({ id, store }) =>
     Effect.gen(function* () {
       yield* store.append(commit(id, yield* store.claim(id, agent), mixed))
@@ -265,6 +312,28 @@ export const cases: ReadonlyArray<Case> = [
       yield* same("events after 2", yield* read(2, 100), [4, 6])
       yield* same("two events after 1", yield* read(1, 2), [3, 4])
       yield* same("events after the last", yield* read(4, 100), [])
+    })
+  ),
+  define("numbers that are no sequence and no count are read as the nearest that are", ({ another, id, store }) =>
+    Effect.gen(function* () {
+      const { NaN: none, POSITIVE_INFINITY: all } = Number
+      yield* store.append(commit(id, yield* store.claim(id, agent), events(1, 3)))
+      const read = (after: number, limit: number) =>
+        Effect.map(store.events(id, after, limit), (entries) => entries.map(({ position }) => position))
+      yield* same("a negative limit", yield* read(0, -1), [])
+      yield* same("a limit that is no number", yield* read(0, none), [])
+      yield* same("a limit between two", yield* read(0, 2.5), [1, 2])
+      yield* same("no limit", yield* read(1, all), [2, 3])
+      yield* same("a negative sequence", yield* read(-1, 10), [1, 2, 3])
+      yield* same("a sequence that is no number", yield* read(none, 1), [1])
+      yield* same("no sequence is above it", yield* read(all, 10), [])
+      yield* same(
+        "of an empty session",
+        yield* Effect.andThen(store.claim(yield* another, agent), store.events(id, 3, 1)),
+        []
+      )
+      yield* refusal("nothing of no session", store.events(yield* another, 0, 0), "Unavailable")
+      yield* same("a prune before none", yield* store.prune(id, -1), 1)
     })
   ),
   define("entries of a kind are read up to a position, in order", ({ id, store }) =>
@@ -302,26 +371,6 @@ export const cases: ReadonlyArray<Case> = [
       yield* same("the list", listed.sort(byId), expected.sort(byId))
     })
   ),
-  define("a forgotten session is gone, and its owner stays fenced when the id is used again", ({ id, store }) =>
-    Effect.gen(function* () {
-      const old = yield* store.claim(id, agent)
-      yield* store.append(commit(id, old, mixed, snapshotAt(3)))
-      yield* store.forget(id)
-      yield* refusal("its owner's append", store.append(commit(id, old, [event(7)])), "Fenced")
-      yield* refusal("its position", store.position(id), "Unavailable")
-      yield* same(
-        "the list",
-        (yield* store.list).filter((session) => session.id === id),
-        []
-      )
-      const { epoch, ...rest } = yield* store.claim(id, agent)
-      yield* same("the claim", rest, { created: true, position: 0, sequence: 0, snapshot: undefined, entries: [] })
-      yield* refusal("its first owner's append", store.append(commit(id, old, [event(1)])), "Fenced")
-      yield* same("its identity", Option.isNone(yield* store.identity(id, input("inp_1"))), true)
-      yield* store.append(commit(id, { epoch }, [event(1)]))
-    })
-  ),
-  define("forgetting what is not there does nothing", ({ id, store }) => store.forget(id)),
   define("what is asked of a session that is not there fails", ({ id, store }) =>
     Effect.gen(function* () {
       yield* refusal("its position", store.position(id), "Unavailable")
@@ -329,50 +378,6 @@ export const cases: ReadonlyArray<Case> = [
       yield* refusal("its messages", store.kind(id, "message", 10), "Unavailable")
       yield* refusal("an identity", store.identity(id, input("inp_1")), "Unavailable")
       yield* refusal("a prune", store.prune(id, 10), "Unavailable")
-    })
-  ),
-  define("a prune deletes events before a sequence, and no record", ({ id, store }) =>
-    Effect.gen(function* () {
-      const owner = yield* store.claim(id, agent)
-      yield* store.append(commit(id, owner, mixed, snapshotAt(6)))
-      yield* same("the first event left", yield* store.prune(id, 3), 3)
-      yield* same("the events left", yield* store.events(id, 2, 100), [event(4, 3), event(6, 4)])
-      yield* same("the messages", yield* store.kind(id, "message", 6), [record(2)])
-      yield* same("the identity", Option.isSome(yield* store.identity(id, input("inp_1"))), true)
-    })
-  ),
-  define("a read that starts before a prune fails, and says so", ({ id, store }) =>
-    Effect.gen(function* () {
-      yield* store.append(commit(id, yield* store.claim(id, agent), mixed, snapshotAt(6)))
-      yield* store.prune(id, 3)
-      yield* refusal("the read", store.events(id, 0, 100), "Pruned")
-      yield* refusal("a read of one", store.events(id, 1, 1), "Pruned")
-      yield* same("the first event left after all", yield* store.prune(id, 100), 5)
-      yield* refusal("a read of nothing that is left", store.events(id, 3, 100), "Pruned")
-      yield* same("a read from the end", yield* store.events(id, 4, 100), [])
-    })
-  ),
-  define("a prune never deletes what a new owner has to fold", ({ id, store }) =>
-    Effect.gen(function* () {
-      const first = yield* store.claim(id, agent)
-      yield* store.append(commit(id, first, events(1, 3)))
-      yield* same("the first event left without a snapshot", yield* store.prune(id, 100), 1)
-      yield* store.append(commit(id, first, events(4, 2), snapshotAt(2)))
-      yield* same("the first event left", yield* store.prune(id, 100), 3)
-      const owner = yield* store.claim(id, agent)
-      yield* same("the entries", owner.entries, events(3, 3))
-      yield* store.append(commit(id, owner, [event(6)]))
-    })
-  ),
-  define("a session goes on after all its events were pruned", ({ id, store }) =>
-    Effect.gen(function* () {
-      const first = yield* store.claim(id, agent)
-      yield* store.append(commit(id, first, events(1, 3), snapshotAt(3)))
-      yield* same("the first event left", yield* store.prune(id, 100), 4)
-      const owner = yield* store.claim(id, agent)
-      yield* same("the end", [owner.position, owner.sequence, owner.entries.length], [3, 3, 0])
-      yield* store.append(commit(id, owner, [event(4)]))
-      yield* same("the events", yield* store.events(id, 3, 10), [event(4)])
     })
   ),
   define("a body comes back as it was: escapes, quotes, other scripts, a text of 1 MB", ({ id, store }) =>
@@ -412,5 +417,6 @@ export const cases: ReadonlyArray<Case> = [
         yield* same("the positions", positions, [1, 2, 3, 4, 5, 6, 7])
       }).pipe(Effect.ensuring(forgetting))
     })
-  )
+  ),
+  ...retention
 ]

@@ -50,6 +50,23 @@ describe("the rows of a commit", () => {
     assert.strictEqual(count(Array.from({ length: 250 }, () => "event" as const)), 3)
   })
 
+  it("are shorter when one would be too long, or longer than a string can be", () => {
+    const rowsOf = (bodies: ReadonlyArray<unknown>) =>
+      CommitRow.fromEntries(
+        entriesOf(bodies.map(() => "event")).map((entry, index) => ({ ...entry, body: bodies[index] }))
+      )
+    const counts = (rows: ReadonlyArray<CommitRow.CommitRow>) => opened(rows).map(({ entries }) => entries.length)
+    assert.deepStrictEqual(counts(rowsOf(Array.from({ length: 5 }, () => "x".repeat(20_000)))), [3, 2])
+    assert.deepStrictEqual(counts(rowsOf(["x".repeat(100_000)])), [1])
+    let asked = 0
+    const toJSON = () => {
+      if (++asked === 1) throw new RangeError("Invalid string length")
+      return "long"
+    }
+    assert.deepStrictEqual(counts(rowsOf([{ toJSON }, "short"])), [1, 1])
+    assert.throws(() => rowsOf([1n, 1n]), TypeError)
+  })
+
   it("say their last position, their last event and their input", () => {
     const [first, second] = CommitRow.fromEntries(entriesOf(["event", "event", "message", "input"]))
     assert.deepInclude(first, { position: 13, sequence: 7, input_id: null })
@@ -72,6 +89,8 @@ describe("the rows of a commit", () => {
     refused({ ...row, sequence: null })
     refused({ ...row, input_id: "in_1" })
     refused({ ...row, input_id: null })
+    const [other] = CommitRow.fromEntries(entriesOf(["event"]))
+    if (other !== undefined) refused({ ...other, input_id: "null" })
     refused({ ...row, checksum: "" })
   })
 

@@ -339,6 +339,16 @@ describe("a journal that cannot be read is refused and left untouched (L-R5)", (
     })
   )
 
+  it.live("an end that was changed by hand", () =>
+    Effect.gen(function* () {
+      const filename = yield* temporary
+      yield* begun.pipe(using(sqlite(filename)))
+      yield* byHand(filename, "UPDATE midcourse_sessions SET sequence = 7")
+      const claim = Effect.flatMap(SessionStore, (store) => reasonOf(store.claim(id, "agent")))
+      says(yield* claim.pipe(using(sqlite(filename))), "Corrupt", "it ends at event 1, not at 7")
+    })
+  )
+
   it.live("an entry that is missing", () =>
     Effect.gen(function* () {
       const filename = yield* temporary

@@ -1,0 +1,41 @@
+/**
+ * What a store is asked, read alike by every store.
+ *
+ * @since 0.1.0
+ */
+
+/** A commit, as far as it is looked at here. */
+interface Commit {
+  readonly sessionId: string
+  readonly expected: number
+  readonly entries: ReadonlyArray<{ readonly position: number }>
+}
+
+/** The largest position or sequence that a store has to hold. */
+export const largest = 2 ** 31 - 1
+
+/**
+ * A position, a sequence or a count that a caller gave, as a whole number that a store can hold.
+ *
+ * @category conversions
+ * @since 0.1.0
+ */
+export const whole = (value: number): number => (value >= 1 ? Math.min(Math.floor(value), largest) : 0)
+
+/**
+ * Whether a commit's entries follow its `expected` position without a gap.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const isGapless = ({ entries, expected }: Commit): boolean =>
+  entries.every(({ position }, index) => position === expected + 1 + index)
+
+/**
+ * The defect of a commit that has a gap.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const gapped = ({ expected, sessionId }: Commit): Error =>
+  new Error(`a commit of ${sessionId} has a gap after ${expected}`)
