@@ -180,6 +180,38 @@ describe.skipIf(Postgres.programs === undefined)("a journal in PostgreSQL", () =
       })
     )
 
+    it.effect("a plan that was made when there was little reads a long journal no more than a few times over", () =>
+      Effect.gen(function* () {
+        const cluster = yield* Cluster
+        const count = 400
+        const rows = Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const [found] = yield* sql<{ readonly read: number }>`
+            SELECT (seq_tup_read + COALESCE(idx_tup_fetch, 0))::integer AS read
+            FROM pg_stat_xact_user_tables WHERE relname = 'midcourse_commits'`
+          return found?.read ?? 0
+        })
+        const read = Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const { epoch, id, store } = yield* claimed("planned")
+          yield* sql`ALTER TABLE midcourse_commits SET (autovacuum_enabled = false)`
+          yield* sql`ANALYZE midcourse_commits`
+          // The fifth of a statement's uses is the last with a plan of its own.
+          yield* Effect.replicateEffect(store.events(id, 0, 10), 10, { discard: true })
+          for (let position = 2; position <= count; position++) yield* store.append(commit(id, epoch, position))
+          return yield* sql.withTransaction(
+            Effect.gen(function* () {
+              const before = yield* rows
+              assert.strictEqual((yield* store.events(id, 0, count)).length, count)
+              return (yield* rows) - before
+            })
+          )
+        })
+        const alone = SqlSessionStore.layer.pipe(Layer.provideMerge(Postgres.client(cluster, { maxConnections: 1 })))
+        assert.isBelow(yield* Effect.provide(read, alone, { local: true }), 10 * count)
+      })
+    )
+
     it.effect("two stores that are made at once both are", () =>
       Effect.gen(function* () {
         const cluster = yield* Cluster
