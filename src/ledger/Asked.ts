@@ -23,19 +23,12 @@ export const largest = 2 ** 31 - 1
 export const whole = (value: number): number => (value >= 1 ? Math.min(Math.floor(value), largest) : 0)
 
 /**
- * Whether a commit's entries follow its `expected` position without a gap.
+ * The defect of a commit whose entries do not follow its `expected` position, if so.
  *
- * @category predicates
+ * @category guards
  * @since 0.1.0
  */
-export const isGapless = ({ entries, expected }: Commit): boolean =>
+export const gapOf = ({ entries, expected, sessionId }: Commit): Error | undefined =>
   entries.every(({ position }, index) => position === expected + 1 + index)
-
-/**
- * The defect of a commit that has a gap.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const gapped = ({ expected, sessionId }: Commit): Error =>
-  new Error(`a commit of ${sessionId} has a gap after ${expected}`)
+    ? undefined
+    : new Error(`a commit of ${sessionId} has a gap after ${expected}`)

@@ -224,7 +224,8 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
       }),
     append: (commit) =>
       Effect.suspend(() => {
-        if (!Asked.isGapless(commit)) return Effect.die(Asked.gapped(commit))
+        const gap = Asked.gapOf(commit)
+        if (gap !== undefined) return Effect.die(gap)
         const kept = sessions.get(commit.sessionId)
         if (kept === undefined || kept.epoch !== commit.epoch) return fail({ _tag: "Fenced" })
         if (kept.position !== commit.expected) return fail({ _tag: "Conflict", position: kept.position })

@@ -73,12 +73,8 @@ const pack = (entries: ReadonlyArray<StoredEntry>, rows: Array<CommitRow>): void
     pack(entries.slice(0, half), rows)
     return pack(entries.slice(half), rows)
   }
-  let position = 0
-  let sequence: number | null = null
-  for (const entry of entries) {
-    position = entry.position
-    sequence = entry.sequence ?? sequence
-  }
+  const position = entries.at(-1)?.position ?? 0
+  const sequence = entries.findLast((entry) => entry.sequence !== null)?.sequence ?? null
   rows.push(sealed({ position, sequence, input_id: entries[0]?.inputId ?? null, body }))
 }
 

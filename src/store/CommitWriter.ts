@@ -39,17 +39,16 @@ export const make = (
       Effect.succeed(new Writer(writing(database), context, currentDispatcher))
     )
     yield* Effect.addFinalizer(() => writer.close)
-    return (commit) =>
-      Asked.isGapless(commit)
-        ? Effect.callback<void, StoreError>((resume) => {
-            const { entries, epoch, expected, sessionId, snapshot } = commit
-            // Its rows are made now: what a caller does with its entries afterwards is not written.
-            const rows = CommitRow.fromEntries(entries)
-            if (!writer.take({ sessionId, epoch, expected, snapshot, rows, answer: resume })) {
-              resume(Effect.fail(closed))
-            }
-          })
-        : Effect.die(Asked.gapped(commit))
+    return (commit) => {
+      const gap = Asked.gapOf(commit)
+      if (gap !== undefined) return Effect.die(gap)
+      return Effect.callback<void, StoreError>((resume) => {
+        const { entries, epoch, expected, sessionId, snapshot } = commit
+        // Its rows are made now: what a caller does with its entries afterwards is not written.
+        const rows = CommitRow.fromEntries(entries)
+        if (!writer.take({ sessionId, epoch, expected, snapshot, rows, answer: resume })) resume(Effect.fail(closed))
+      })
+    }
   })
 
 type Write = (group: ReadonlyArray<Waiting>) => Effect.Effect<void>

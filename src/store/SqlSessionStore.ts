@@ -122,8 +122,8 @@ const make = Effect.fnUntraced(function* (database: Database.Database) {
     const [from, count] = [Asked.whole(after), Asked.whole(limit)]
     const until = Asked.whole(from + count)
     const { entries, last } = yield* read(id, eventsAfter, [from, until, id, from, from])
-    const events = entries.filter(({ sequence }) => sequence !== null && sequence > from)
     if (count === 0) return []
+    const events = entries.filter(({ sequence }) => sequence !== null && sequence > from)
     const first = events[0]?.sequence ?? last + 1
     if (first !== from + 1 && from < last) return yield* failure({ _tag: "Pruned", first })
     const found = events.slice(0, count)
@@ -216,10 +216,6 @@ const snapshotOf = (query: Database.Query, { number }: Head) =>
 
 const columns = "c.position, c.sequence, c.input_id, c.checksum, c.body"
 
-const beside = (condition: string): string =>
-  `SELECT s.format, s.sequence AS last, ${columns} FROM midcourse_sessions s
-  LEFT JOIN midcourse_commits c ON c.session = s.number AND ${condition} WHERE s.id = ?`
-
 /**
  * Commits after a position, up to and with the first that meets a condition. That one is looked for once, before the join: a plan
  * that looks for it at every row takes as long as the journal is, squared.
@@ -239,7 +235,8 @@ const eventsAfter = through("n.position > ? AND n.sequence >= ?", "AND c.positio
 const commitsUntil = through("n.position >= ?", "")
 
 /** Unordered, or SQLite would take the index by position. */
-const commitOf = beside("c.input_id = ?")
+const commitOf = `SELECT s.format, s.sequence AS last, ${columns} FROM midcourse_sessions s
+  LEFT JOIN midcourse_commits c ON c.session = s.number AND c.input_id = ? WHERE s.id = ?`
 
 const withEvents = `SELECT ${columns} FROM midcourse_commits c
   WHERE c.session = ? AND c.position > ? AND c.sequence IS NOT NULL ORDER BY c.position LIMIT 256`
@@ -250,9 +247,7 @@ const deleteWithEvents = `DELETE FROM midcourse_commits
 /** A session's row beside one of its commits, or beside none. */
 type ReadRow = { readonly format: number; readonly last: number } & (CommitRow.CommitRow | { readonly position: null })
 
-const isCommit = <Row extends { readonly position: number | null }>(
-  row: Row
-): row is Extract<Row, CommitRow.CommitRow> => row.position !== null
+const isCommit = (row: ReadRow): row is ReadRow & CommitRow.CommitRow => row.position !== null
 
 const failure = (reason: StoreErrorReason) => Effect.fail(new StoreError({ reason }))
 

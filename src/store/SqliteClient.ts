@@ -110,7 +110,7 @@ const connect = (database: DatabaseSync): NodeConnection => {
     Effect.withFiber<Array<Record<string, unknown>>, SqlError.SqlError>((fiber) => {
       try {
         const statement = prepare(sql)
-        const values = params.every(isValue) ? params : params.map(encode)
+        const values = params.map(encode)
         return Effect.succeed(
           fiber.getRef(SqlClient.SafeIntegers) ? readingBigInts(statement, values) : statement.all(...values)
         )
@@ -170,10 +170,6 @@ const preparing = (database: DatabaseSync) => {
     return statement
   }
 }
-
-/** What SQLite takes as it is, as most parameters are. */
-const isValue = (value: unknown): value is string | number | null =>
-  typeof value === "string" || typeof value === "number" || value === null
 
 const encode = (value: unknown): SQLInputValue => {
   switch (typeof value) {
