@@ -41,14 +41,14 @@ export interface Packed extends Pick<Append, "sessionId" | "epoch" | "expected" 
 export interface Plan {
   readonly verdicts: ReadonlyArray<StoreErrorReason | undefined>
   readonly rows: ReadonlyArray<{ readonly session: number; readonly row: CommitRow.CommitRow }>
-  readonly snapshots: ReadonlyMap<number, StoredSnapshot>
+  readonly snapshots: ReadonlyMap<string, StoredSnapshot>
 }
 
 /** @category constructors @since 0.1.0 */
 export const plan = (found: ReadonlyArray<Head>, commits: ReadonlyArray<Packed>): Plan => {
   const heads = new Map<string, Head>(found.map((head) => [head.id, head]))
   const rows: Array<Plan["rows"][number]> = []
-  const snapshots = new Map<number, StoredSnapshot>()
+  const snapshots = new Map<string, StoredSnapshot>()
   const verdicts = commits.map((commit) => {
     const head = heads.get(commit.sessionId)
     const refused = check(head, commit)
@@ -58,7 +58,7 @@ export const plan = (found: ReadonlyArray<Head>, commits: ReadonlyArray<Packed>)
       rows.push({ session: head.number, row })
       position = row.position
     }
-    if (commit.snapshot !== undefined) snapshots.set(head.number, commit.snapshot)
+    if (commit.snapshot !== undefined) snapshots.set(head.id, commit.snapshot)
     heads.set(head.id, { ...head, position })
     return undefined
   })

@@ -117,23 +117,14 @@ const closed = new StoreError({ reason: { _tag: "Unavailable", detail: "the stor
 
 const writing = (database: Database): Write => {
   const statements = Statements.make(database.dialect)
-  const checked =
-    (group: ReadonlyArray<Waiting>): Body<CommitGroup.Plan["verdicts"]> =>
-    (query) =>
-      Effect.gen(function* () {
-        const ids = new Set(group.map(({ sessionId }) => sessionId))
-        const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), group)
-        yield* statements.insert(query, plan.rows)
-        for (const [session, snapshot] of plan.snapshots) yield* statements.snapshot(query, session, snapshot)
-        return plan.verdicts
-      })
   const attempt = (
+    transact: Database["transact"],
     group: ReadonlyArray<Waiting>,
     body: Body<CommitGroup.Plan["verdicts"]>,
     otherwise?: () => Effect.Effect<void>
   ): Effect.Effect<void> => {
     let ofData = false
-    const transaction = database.transact((query) =>
+    const transaction = transact((query) =>
       Effect.tapError(body(query), (error) =>
         Effect.sync(() => {
           ofData = error._tag === "SqlError" && SqlFailure.isOfData(error)
@@ -152,22 +143,49 @@ const writing = (database: Database): Write => {
       }
     })
   }
-  const write: Write = (group) => {
+  const one = (commit: Waiting): Effect.Effect<void> =>
+    attempt(
+      isOneStatement(commit) ? database.single : database.transact,
+      [commit],
+      (query) => Effect.as(statements.commit(query, commit), []),
+      () => planned([commit])
+    )
+  /** Each commit is checked by its own statements: one that fails its check fails them all, and is told from the others by `planned`. */
+  const trusted = (group: ReadonlyArray<Waiting>): Effect.Effect<void> =>
+    attempt(
+      database.transact,
+      group,
+      (query) =>
+        Effect.as(
+          Effect.forEach(group, (commit) => statements.commit(query, commit), { discard: true }),
+          []
+        ),
+      () => planned(group)
+    )
+  /** What to write is decided from the sessions' rows, read first. One that the database will not have is told from the others alone. */
+  const planned = (group: ReadonlyArray<Waiting>): Effect.Effect<void> =>
+    attempt(
+      database.transact,
+      group,
+      (query) =>
+        Effect.gen(function* () {
+          const ids = new Set(group.map(({ sessionId }) => sessionId))
+          const plan = CommitGroup.plan(yield* statements.lock(query, Array.from(ids)), group)
+          yield* statements.insert(query, plan.rows)
+          for (const [id, snapshot] of plan.snapshots) yield* statements.snapshot(query, id, snapshot)
+          return plan.verdicts
+        }),
+      group.length === 1 ? undefined : () => Effect.forEach(group, (one) => planned([one]), { discard: true })
+    )
+  // Where each statement is a round trip, one that reads all their sessions is cheaper than a check of each.
+  const together = database.dialect === "pg" ? planned : trusted
+  return (group) => {
     const [first, second] = group
-    if (second !== undefined) {
-      return attempt(group, checked(group), () => Effect.forEach(group, (one) => write([one]), { discard: true }))
-    }
-    // Alone, a commit is checked by its own statements; only one that fails them goes the longer way, to learn why.
-    return first === undefined || first.snapshot !== undefined
-      ? attempt(group, checked(group))
-      : attempt(
-          group,
-          (query) => Effect.as(statements.commit(query, first), []),
-          () => attempt(group, checked(group))
-        )
+    return first !== undefined && second === undefined ? one(first) : together(group)
   }
-  return write
 }
+
+const isOneStatement = ({ rows, snapshot }: CommitGroup.Packed): boolean => rows.length === 1 && snapshot === undefined
 
 const answerAll = (group: ReadonlyArray<Waiting>, exit: Exit.Exit<void, StoreError>): void => {
   for (const { answer } of group) tell(() => answer(exit))

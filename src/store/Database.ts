@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import type { SqlClient, SqlConnection, SqlError } from "effect/sql"
 import type { StoreError } from "../ledger/SessionStore.ts"
 import * as SqlFailure from "./SqlFailure.ts"
@@ -31,6 +31,16 @@ export type Query = <Row extends object>(
  */
 export type Body<A> = (query: Query) => Effect.Effect<A, StoreError | SqlError.SqlError>
 
+/**
+ * A connection that says whether a transaction is open on it, whoever began it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface TellingConnection extends SqlConnection.Connection {
+  readonly isTransaction: () => boolean
+}
+
 /** @category models @since 0.1.0 */
 export interface Database {
   readonly dialect: Dialect
@@ -40,6 +50,8 @@ export interface Database {
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, StoreError>
   readonly transact: <A>(body: Body<A>) => Effect.Effect<A, StoreError>
+  /** As `transact`, for a body of one statement: on a connection that says that none is open, that is a transaction by itself. */
+  readonly single: <A>(body: Body<A>) => Effect.Effect<A, StoreError>
 }
 
 /**
@@ -86,6 +98,25 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
         )
       )
     })
+  const transact: Database["transact"] = (body) =>
+    Effect.catch(attempt(body), (stopped) => {
+      if (stopped._tag !== "NotBegun") return Effect.fail(stopped)
+      return isStale(stopped.error) ? Effect.mapError(attempt(body), told) : Effect.fail(told(stopped))
+    })
+  const single: Database["single"] = (body) => {
+    const alone = Effect.flatMap(Effect.mapError(sql.reserve, SqlFailure.certain), (connection) =>
+      saysNoTransaction(connection)
+        ? Effect.asSome(
+            Effect.mapError(body(queryOn(connection)), (error) =>
+              error._tag === "SqlError" ? SqlFailure.ofSingle(error) : error
+            )
+          )
+        : Effect.succeedNone
+    )
+    return Effect.flatMap(Effect.uninterruptible(Effect.scoped(alone)), (done) =>
+      Option.isSome(done) ? Effect.succeed(done.value) : transact(body)
+    )
+  }
   return {
     dialect,
     read: (text, params) => {
@@ -95,11 +126,8 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
         SqlFailure.certain
       )
     },
-    transact: (body) =>
-      Effect.catch(attempt(body), (stopped) => {
-        if (stopped._tag !== "NotBegun") return Effect.fail(stopped)
-        return isStale(stopped.error) ? Effect.mapError(attempt(body), told) : Effect.fail(told(stopped))
-      })
+    transact,
+    single: dialect === "sqlite" ? single : transact
   }
 }
 
@@ -118,6 +146,9 @@ const asStoreError = (error: StoreError | SqlError.SqlError): StoreError =>
 
 const control = (connection: SqlConnection.Connection, statement: string) =>
   connection.execute(statement, [], undefined)
+
+const saysNoTransaction = (connection: SqlConnection.Connection | TellingConnection): boolean =>
+  "isTransaction" in connection && !connection.isTransaction()
 
 /**
  * SQLite's transaction must be a writer from the start; PostgreSQL's must see, after a lock, what the one before it wrote.

@@ -62,6 +62,21 @@ export const uncertain = (error: SqlError.SqlError): StoreError =>
     : new StoreError({ reason: { _tag: "Unconfirmed", detail: describe(error) } })
 
 /**
+ * A failure of a statement that is a transaction by itself: `uncertain` where it may have been its commit that failed, and for SQLite
+ * that is only a medium that failed.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const ofSingle = (error: SqlError.SqlError): StoreError => {
+  const code = codeOf(error)
+  const isTold = isOfData(error) || (typeof code === "number" && code !== ioError && sqlite[code] !== undefined)
+  return isTold ? certain(error) : uncertain(error)
+}
+
+const ioError = 10
+
+/**
  * The cause in words, and the driver's own.
  *
  * @category getters

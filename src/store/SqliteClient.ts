@@ -10,6 +10,7 @@ import { Duration, Effect, Layer, Schedule, type Scope, Semaphore, Stream } from
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import type { TellingConnection } from "./Database.ts"
 
 /**
  * Where the database is and how it is written. `synchronous: "FULL"` (the default) waits for the medium at every commit;
@@ -43,7 +44,7 @@ export const make = (
       ...SqlClient.makeSqliteAcquirers({
         connection: Effect.succeed(connection),
         semaphore,
-        isTransaction: ({ database }) => database.isTransaction
+        isTransaction: (connection) => connection.isTransaction()
       }),
       compiler: Statement.makeCompilerSqlite(),
       driver: "sqlite-node-builtin",
@@ -67,10 +68,6 @@ export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, SqlErr
  * log, the fewer are copied.
  */
 const checkpointPages = 4000
-
-interface NodeConnection extends SqlConnection.Connection {
-  readonly database: DatabaseSync
-}
 
 const open = (options: Options): Effect.Effect<DatabaseSync, SqlError.SqlError, Scope.Scope> =>
   Effect.gen(function* () {
@@ -104,7 +101,7 @@ const writeAhead = (database: DatabaseSync): void => {
   if (mode?.["journal_mode"] !== "wal") database.exec("PRAGMA journal_mode = WAL")
 }
 
-const connect = (database: DatabaseSync): NodeConnection => {
+const connect = (database: DatabaseSync): TellingConnection => {
   const prepare = preparing(database)
   const rows = (sql: string, params: ReadonlyArray<unknown>) =>
     Effect.withFiber<Array<Record<string, unknown>>, SqlError.SqlError>((fiber) => {
@@ -123,7 +120,7 @@ const connect = (database: DatabaseSync): NodeConnection => {
   const values: SqlConnection.Connection["executeValues"] = (sql, params) =>
     Effect.map(rows(sql, params), (rows) => rows.map(Object.values))
   return {
-    database,
+    isTransaction: () => database.isTransaction,
     execute,
     executeUnprepared: execute,
     executeValues: values,

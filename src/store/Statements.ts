@@ -21,16 +21,12 @@ export interface Statements {
   /** The rows of these sessions, held until the transaction ends, in an order that is the same for everyone. */
   readonly lock: (query: Query, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Head>, SqlError.SqlError>
   /**
-   * Writes one commit, without its snapshot, if the journal is where it expects it and its owner's. If not, it fails: there is no
-   * session then for its rows to be of.
+   * Writes one commit if the journal is where it expects it and its owner's. If not, it fails: there is no session then for its rows to
+   * be of.
    */
   readonly commit: (query: Query, commit: Packed) => Effect.Effect<unknown, SqlError.SqlError>
   readonly insert: (query: Query, rows: Plan["rows"]) => Effect.Effect<unknown, SqlError.SqlError>
-  readonly snapshot: (
-    query: Query,
-    session: number,
-    snapshot: StoredSnapshot
-  ) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly snapshot: (query: Query, id: string, snapshot: StoredSnapshot) => Effect.Effect<unknown, SqlError.SqlError>
 }
 
 /** @category constructors @since 0.1.0 */
@@ -52,18 +48,22 @@ export const make = (dialect: Dialect): Statements => {
       INSERT INTO midcourse_commits (${columns})
       VALUES ${repeat("((SELECT number FROM owned), ?, ?, ?, ?, ?)", size)}`
   )
-  const snapshot = `INSERT INTO midcourse_snapshots (session, position, checksum, body) VALUES (?, ?, ?, ?)
+  const insertSnapshot = `INSERT INTO midcourse_snapshots (session, position, checksum, body)
+    VALUES ((SELECT number FROM midcourse_sessions WHERE id = ?), ?, ?, ?)
     ON CONFLICT (session) DO UPDATE SET
       position = excluded.position, checksum = excluded.checksum, body = excluded.body`
+  const snapshot: Statements["snapshot"] = (query, id, { body, checksum, position }) =>
+    query(insertSnapshot, [id, position, checksum, body])
   return {
     lock: (query, ids) => {
       const size = 2 ** Math.ceil(Math.log2(ids.length))
       const params = size === ids.length ? ids : Array.from({ length: size }, (_, index) => ids[index % ids.length])
       return query<Head>(lock(size), params)
     },
-    commit: (query, { epoch, expected, rows, sessionId }) => {
+    commit: (query, commit) => {
+      const { epoch, expected, rows, sessionId } = commit
       let end = expected
-      return inParts(rows, limit, (part) => {
+      const written = inParts(rows, limit, (part) => {
         const params: Array<unknown> = [sessionId, epoch, end, format]
         for (const row of part) {
           pushRow(params, row)
@@ -71,6 +71,9 @@ export const make = (dialect: Dialect): Statements => {
         }
         return query(insertIf(part.length), params)
       })
+      return commit.snapshot === undefined
+        ? written
+        : Effect.andThen(written, snapshot(query, sessionId, commit.snapshot))
     },
     insert: (query, rows) =>
       inParts(rows, limit, (part) => {
@@ -81,7 +84,7 @@ export const make = (dialect: Dialect): Statements => {
         }
         return query(insert(part.length), params)
       }),
-    snapshot: (query, session, { body, checksum, position }) => query(snapshot, [session, position, checksum, body])
+    snapshot
   }
 }
 

@@ -70,9 +70,9 @@ export const guard = ({ failpoint, place }: Config): Effect.Effect<Guarded, neve
     }
   })
 
-/** The client, with something done right before each COMMIT. */
+/** The client, with something done right before each statement that commits. */
 const beforeCommits = (act: () => void, underlying: ReturnType<typeof client>) =>
-  intercepted(underlying, (statement, run) => {
-    if (statement === "COMMIT") act()
+  intercepted(underlying, (_statement, run, commits) => {
+    if (commits) act()
     return run
   })

@@ -1,9 +1,15 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Layer, Scope } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import { truncateSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { layerMemory, SessionStore, type StoreError, type StoreErrorReason } from "../../src/ledger/SessionStore.ts"
+import {
+  layerMemory,
+  SessionStore,
+  type StoredEntry,
+  type StoreError,
+  type StoreErrorReason
+} from "../../src/ledger/SessionStore.ts"
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
 import { SessionStoreSuite } from "../../src/testing/index.ts"
@@ -105,30 +111,46 @@ describe("a journal in a SQLite file", () => {
 
 describe("commits that are handed in together", () => {
   const grouped = Effect.gen(function* () {
-    const watch: Watch = { statements: [], onCommit: undefined }
+    const watch: Watch = { statements: [], commits: 0, onCommit: undefined }
     const client = watched(watch, SqliteClient.layer({ filename: ":memory:" }))
     const services = yield* Layer.build(SqlSessionStore.layer.pipe(Layer.provideMerge(client)))
     const ids = Array.from({ length: 50 }, (_, n) => sessionId(`ses_${n}`))
     const store = yield* Effect.provide(SessionStore, services)
     yield* Effect.forEach(ids, (id) => store.claim(id, "agent"))
     watch.statements.length = 0
+    watch.commits = 0
     return { ids, store, watch, sql: yield* Effect.provide(SqlClient.SqlClient, services) }
   })
-  const count = ({ statements }: Watch, statement: string) => statements.filter((one) => one === statement).length
-
   it.live("share one transaction, whichever sessions they are of", () =>
     Effect.gen(function* () {
       const { ids, store, watch } = yield* grouped
       yield* Effect.forEach(ids, (id) => store.append(commit(id, 1, 1)), { concurrency: "unbounded" })
-      assert.strictEqual(count(watch, "COMMIT"), 1)
+      assert.strictEqual(watch.commits, 1)
     })
   )
 
-  it.live("one by one have a transaction each", () =>
+  it.live("one by one have a transaction each, of one statement", () =>
     Effect.gen(function* () {
       const { ids, store, watch } = yield* grouped
       yield* Effect.forEach(ids, (id) => store.append(commit(id, 1, 1)))
-      assert.strictEqual(count(watch, "COMMIT"), ids.length)
+      assert.strictEqual(watch.commits, ids.length)
+      assert.strictEqual(watch.statements.length, ids.length)
+    })
+  )
+
+  it.live("of more than one statement have a transaction around them", () =>
+    Effect.gen(function* () {
+      const { ids, store, watch } = yield* grouped
+      const [first = id, second = id] = ids
+      const input = (position: number): StoredEntry => ({
+        ...event(position),
+        sequence: null,
+        inputId: `in_${position}`
+      })
+      yield* store.append({ ...commit(first, 1, 1), entries: [input(1), input(2)] })
+      assert.strictEqual(watch.commits, 1)
+      yield* store.append({ ...commit(second, 1, 1), snapshot: { position: 0, checksum: "", body: "" } })
+      assert.strictEqual(watch.commits, 2)
     })
   )
 
@@ -163,7 +185,7 @@ describe("commits that are handed in together", () => {
         ids.filter((_, index) => Exit.isFailure(exits[index] ?? Exit.void)),
         ["ses_7"]
       )
-      assert.strictEqual(count(watch, "COMMIT"), ids.length - 1)
+      assert.strictEqual(watch.commits, ids.length - 1)
     })
   )
 
@@ -206,7 +228,7 @@ describe("commits that are handed in together", () => {
 })
 
 describe("a COMMIT that fails is unconfirmed (L-A7)", () => {
-  const watch: Watch = { statements: [], onCommit: undefined }
+  const watch: Watch = { statements: [], commits: 0, onCommit: undefined }
   const client = watched(watch, SqliteClient.layer({ filename: ":memory:" }))
   const store = SqlSessionStore.layer.pipe(Layer.provideMerge(client))
   const failing = (onCommit: Watch["onCommit"], position: number) =>
@@ -223,25 +245,78 @@ describe("a COMMIT that fails is unconfirmed (L-A7)", () => {
 
   it.live("when it was not", () => failing(() => Effect.fail(lost), 1))
 
-  it.live(
-    "when it was not, and neither was the transaction rolled back: what is read is what is in the database",
-    () => {
+  it.live("when the medium failed, and only then is a statement of its own", () =>
+    Effect.gen(function* () {
+      const { epoch, store } = yield* begun
+      const failing = (errno: number) => {
+        const cause = Object.assign(new Error("SQLite says so"), { errno })
+        watch.onCommit = () => Effect.fail(new SqlError.SqlError({ reason: SqlError.classifySqliteError(cause, {}) }))
+        return reasonOf(store.append(commit(id, epoch, 2)))
+      }
+      says(yield* failing(10 | (4 << 8)), "Unconfirmed", "medium")
+      says(yield* failing(1), "Unconfirmed", "SQLite says so")
+      says(yield* failing(13), "Unavailable", "full")
+      says(yield* failing(11), "Corrupt", "damaged")
+      watch.onCommit = undefined
+      yield* store.append(commit(id, epoch, 2))
+    }).pipe(using(store))
+  )
+
+  it.live("is not answered for inside a transaction that somebody else began", () =>
+    Effect.gen(function* () {
+      const { epoch, sql, store } = yield* begun
+      yield* sql`BEGIN`
+      says(yield* reasonOf(store.append(commit(id, epoch, 2))), "Unavailable", "within a transaction")
+      yield* sql`ROLLBACK`
+      yield* store.append(commit(id, epoch, 2))
+    }).pipe(using(store))
+  )
+
+  describe("when it was not, and neither was the transaction rolled back", () => {
+    const third = sessionId("ses_third")
+    const afterwards = (next: (store: SessionStore["Service"], epoch: number) => Effect.Effect<void, StoreError>) => {
       let rollbacks = 0
-      const stuck = intercepted(SqliteClient.layer({ filename: ":memory:" }), (statement, run) => {
-        if (statement === "COMMIT" && watch.onCommit !== undefined) return Effect.as(watch.onCommit(run), [])
+      const stuck = intercepted(SqliteClient.layer({ filename: ":memory:" }), (statement, run, commits) => {
+        if (commits && watch.onCommit !== undefined) return Effect.as(watch.onCommit(run), [])
         return statement === "ROLLBACK" && ++rollbacks === 1 ? Effect.fail(lost) : run
       })
       return Effect.gen(function* () {
         const { epoch, store } = yield* begun
+        const other = sessionId("ses_other")
+        const claimed = yield* store.claim(other, "agent")
+        yield* store.claim(third, "agent")
         watch.onCommit = () => Effect.fail(lost)
-        says(yield* reasonOf(store.append(commit(id, epoch, 2))), "Unconfirmed", "connection to the database was lost")
+        const reasons = yield* Effect.forEach(
+          [commit(id, epoch, 2), commit(other, claimed.epoch, 1)],
+          (each) => reasonOf(store.append(each)),
+          { concurrency: "unbounded" }
+        )
+        for (const reason of reasons) says(reason, "Unconfirmed", "connection to the database was lost")
         watch.onCommit = undefined
-        assert.strictEqual((yield* store.position(id)).position, 1)
-        yield* store.append(commit(id, epoch, 2))
+        yield* next(store, epoch)
         assert.strictEqual(rollbacks, 2)
       }).pipe(using(SqlSessionStore.layer.pipe(Layer.provideMerge(stuck))))
     }
-  )
+
+    it.live("what is read is what is in the database", () =>
+      afterwards((store, epoch) =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* store.position(id)).position, 1)
+          yield* store.append(commit(id, epoch, 2))
+        })
+      )
+    )
+
+    it.live("what is written next is not in that transaction", () =>
+      afterwards((store) =>
+        Effect.gen(function* () {
+          yield* store.append(commit(third, 1, 1))
+          assert.strictEqual((yield* store.position(third)).position, 1)
+          assert.strictEqual((yield* store.position(id)).position, 1)
+        })
+      )
+    )
+  })
 })
 
 describe("a database that cannot be written is unavailable, in words, and loses nothing", () => {

@@ -53,7 +53,9 @@ export const using =
 export interface Watch {
   /** Statements on reserved connections, in order. */
   readonly statements: Array<string>
-  /** What happens instead of a COMMIT. */
+  /** How many of them committed. */
+  commits: number
+  /** What happens instead of one that commits. */
   onCommit:
     | ((commit: Effect.Effect<unknown, SqlError.SqlError>) => Effect.Effect<unknown, SqlError.SqlError>)
     | undefined
@@ -61,9 +63,10 @@ export interface Watch {
 
 /** The client, watched where transactions are run. */
 export const watched = (watch: Watch, client: Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>) =>
-  intercepted(client, (statement, run) => {
+  intercepted(client, (statement, run, commits) => {
     watch.statements.push(statement)
-    return statement === "COMMIT" && watch.onCommit !== undefined ? Effect.as(watch.onCommit(run), []) : run
+    if (commits) watch.commits++
+    return commits && watch.onCommit !== undefined ? Effect.as(watch.onCommit(run), []) : run
   })
 
 export const lost = new SqlError.SqlError({

@@ -4,24 +4,33 @@ import { SqlClient, type SqlConnection, type SqlError } from "effect/sql"
 
 type Run = ReturnType<SqlConnection.Connection["execute"]>
 
-/** The client, with `meet` in place of each statement on a reserved connection; `run` is the statement's own run. */
+/**
+ * The client, with `meet` in place of each statement on a reserved connection; `run` is the statement's own run, and `commits` whether what
+ * was written is there for good when it has run: by a COMMIT, or by a statement outside a transaction.
+ */
 export const intercepted = (
   client: Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>,
-  meet: (statement: string, run: Run) => Run
+  meet: (statement: string, run: Run, commits: boolean) => Run
 ) =>
   Layer.effect(
     SqlClient.SqlClient,
     Effect.map(SqlClient.SqlClient, (sql) => {
-      const reserve = Effect.map(sql.reserve, (connection): SqlConnection.Connection => ({
-        ...connection,
-        execute: (statement, params, transform) =>
-          Effect.suspend(() =>
-            meet(
-              statement,
-              Effect.suspend(() => connection.execute(statement, params, transform))
-            )
-          )
-      }))
+      const reserve = Effect.map(sql.reserve, (connection): SqlConnection.Connection => {
+        let isOpen = false
+        return {
+          ...connection,
+          execute: (statement, params, transform) =>
+            Effect.suspend(() => {
+              const commits = statement === "COMMIT" || (!isOpen && statement.includes("INSERT INTO"))
+              isOpen = statement.startsWith("BEGIN") || (isOpen && statement !== "COMMIT" && statement !== "ROLLBACK")
+              return meet(
+                statement,
+                Effect.suspend(() => connection.execute(statement, params, transform)),
+                commits
+              )
+            })
+        }
+      })
       return new Proxy(sql, {
         get: (target, key): unknown => (key === "reserve" ? reserve : Reflect.get(target, key))
       })
