@@ -23,12 +23,14 @@ export const largest = 2 ** 31 - 1
 export const whole = (value: number): number => (value >= 1 ? Math.min(Math.floor(value), largest) : 0)
 
 /**
- * The defect of a commit whose entries do not follow its `expected` position, if so.
+ * The defect of a commit that has no entries, or whose entries do not follow its `expected` position, if so.
  *
  * @category guards
  * @since 0.1.0
  */
-export const gapOf = ({ entries, expected, sessionId }: Commit): Error | undefined =>
-  entries.every(({ position }, index) => position === expected + 1 + index)
+export const defectOf = ({ entries, expected, sessionId }: Commit): Error | undefined => {
+  if (entries.length === 0) return new Error(`a commit of ${sessionId} has no entries`)
+  return entries.every(({ position }, index) => position === expected + 1 + index)
     ? undefined
     : new Error(`a commit of ${sessionId} has a gap after ${expected}`)
+}

@@ -224,8 +224,8 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
       }),
     append: (commit) =>
       Effect.suspend(() => {
-        const gap = Asked.gapOf(commit)
-        if (gap !== undefined) return Effect.die(gap)
+        const defect = Asked.defectOf(commit)
+        if (defect !== undefined) return Effect.die(defect)
         const kept = sessions.get(commit.sessionId)
         if (kept === undefined || kept.epoch !== commit.epoch) return fail({ _tag: "Fenced" })
         if (kept.position !== commit.expected) return fail({ _tag: "Conflict", position: kept.position })

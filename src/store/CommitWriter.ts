@@ -4,7 +4,8 @@
  *
  * @since 0.1.0
  */
-import { type Context, Effect, Exit, type Scheduler, type Scope } from "effect"
+import { Cause, type Context, Effect, Exit, type Scheduler, type Scope } from "effect"
+import type { SqlError } from "effect/sql"
 import * as Asked from "../ledger/Asked.ts"
 import { type Append, StoreError } from "../ledger/SessionStore.ts"
 import { tell } from "../ledger/Telling.ts"
@@ -40,8 +41,8 @@ export const make = (
     )
     yield* Effect.addFinalizer(() => writer.close)
     return (commit) => {
-      const gap = Asked.gapOf(commit)
-      if (gap !== undefined) return Effect.die(gap)
+      const defect = Asked.defectOf(commit)
+      if (defect !== undefined) return Effect.die(defect)
       return Effect.callback<void, StoreError>((resume) => {
         const { entries, epoch, expected, sessionId, snapshot } = commit
         // Its rows are made now: what a caller does with its entries afterwards is not written.
@@ -117,17 +118,19 @@ const closed = new StoreError({ reason: { _tag: "Unavailable", detail: "the stor
 
 const writing = (database: Database): Write => {
   const statements = Statements.make(database.dialect)
+  /** `otherwise` follows on a body that failed, and certainly wrote nothing, if it may do better. */
   const attempt = (
     transact: Database["transact"],
     group: ReadonlyArray<Waiting>,
     body: Body<CommitGroup.Plan["verdicts"]>,
-    otherwise?: () => Effect.Effect<void>
+    mayDoBetter: (error: SqlError.SqlError) => boolean,
+    otherwise: () => Effect.Effect<void>
   ): Effect.Effect<void> => {
-    let ofData = false
+    let again = false
     const transaction = transact((query) =>
       Effect.tapError(body(query), (error) =>
         Effect.sync(() => {
-          ofData = error._tag === "SqlError" && SqlFailure.isOfData(error)
+          again = error._tag === "SqlError" && mayDoBetter(error)
         })
       )
     )
@@ -137,29 +140,26 @@ const writing = (database: Database): Write => {
         return Effect.void
       },
       onFailure: (cause) => {
-        if (ofData && otherwise !== undefined) return otherwise()
+        if (again && !isUnconfirmed(cause)) return otherwise()
         answerAll(group, Exit.failCause(cause))
         return Effect.void
       }
     })
   }
-  const one = (commit: Waiting): Effect.Effect<void> =>
+  /** Each commit is checked by its own statements: what fails is decided again, and told apart, by `planned`. */
+  const trusted = (transact: Database["transact"], group: ReadonlyArray<Waiting>): Effect.Effect<void> =>
     attempt(
-      isOneStatement(commit) ? database.single : database.transact,
-      [commit],
-      (query) => Effect.as(statements.commit(query, commit), []),
-      () => planned([commit])
-    )
-  /** Each commit is checked by its own statements: one that fails its check fails them all, and is told from the others by `planned`. */
-  const trusted = (group: ReadonlyArray<Waiting>): Effect.Effect<void> =>
-    attempt(
-      database.transact,
+      transact,
       group,
-      (query) =>
-        Effect.as(
-          Effect.forEach(group, (commit) => statements.commit(query, commit), { discard: true }),
-          []
-        ),
+      (query) => {
+        const [first] = group
+        const written =
+          first !== undefined && group.length === 1
+            ? statements.commit(query, first)
+            : Effect.forEach(group, (commit) => statements.commit(query, commit), { discard: true })
+        return Effect.as(written, [])
+      },
+      SqlFailure.mayBeOfData,
       () => planned(group)
     )
   /** What to write is decided from the sessions' rows, read first. One that the database will not have is told from the others alone. */
@@ -175,13 +175,14 @@ const writing = (database: Database): Write => {
           for (const [id, snapshot] of plan.snapshots) yield* statements.snapshot(query, id, snapshot)
           return plan.verdicts
         }),
-      group.length === 1 ? undefined : () => Effect.forEach(group, (one) => planned([one]), { discard: true })
+      (error) => group.length > 1 && SqlFailure.isOfData(error),
+      () => Effect.forEach(group, (one) => planned([one]), { discard: true })
     )
   // Where each statement is a round trip, one that reads all their sessions is cheaper than a check of each.
-  const together = database.dialect === "pg" ? planned : trusted
+  const together: Write = (group) => (database.dialect === "pg" ? planned(group) : trusted(database.transact, group))
   return (group) => {
-    const [first, second] = group
-    return first !== undefined && second === undefined ? one(first) : together(group)
+    if (group.length > 1) return together(group)
+    return trusted(group.every(isOneStatement) ? database.single : database.transact, group)
   }
 }
 
@@ -189,6 +190,11 @@ const isOneStatement = ({ rows, snapshot }: CommitGroup.Packed): boolean => rows
 
 const answerAll = (group: ReadonlyArray<Waiting>, exit: Exit.Exit<void, StoreError>): void => {
   for (const { answer } of group) tell(() => answer(exit))
+}
+
+const isUnconfirmed = (cause: Cause.Cause<StoreError>): boolean => {
+  const error = Cause.findErrorOption(cause)
+  return error._tag === "Some" && error.value.reason._tag === "Unconfirmed"
 }
 
 const verdictOf = (reason: CommitGroup.Plan["verdicts"][number]): Exit.Exit<void, StoreError> =>

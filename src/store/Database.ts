@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Option } from "effect"
+import { Effect, Option, Predicate } from "effect"
 import type { SqlClient, SqlConnection, SqlError } from "effect/sql"
 import type { StoreError } from "../ledger/SessionStore.ts"
 import * as SqlFailure from "./SqlFailure.ts"
@@ -24,7 +24,7 @@ export type Query = <Row extends object>(
 ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
 
 /**
- * What is done inside a transaction; when it fails, nothing was done.
+ * What is done inside a transaction; when it fails, nothing was done, unless it is a transaction by itself and the failure uncertain.
  *
  * @category models
  * @since 0.1.0
@@ -32,7 +32,7 @@ export type Query = <Row extends object>(
 export type Body<A> = (query: Query) => Effect.Effect<A, StoreError | SqlError.SqlError>
 
 /**
- * A connection that says whether a transaction is open on it, whoever began it.
+ * A connection that says whether a transaction is open on it, whoever began it; a closed one says so too, so that BEGIN is what fails.
  *
  * @category models
  * @since 0.1.0
@@ -147,8 +147,11 @@ const asStoreError = (error: StoreError | SqlError.SqlError): StoreError =>
 const control = (connection: SqlConnection.Connection, statement: string) =>
   connection.execute(statement, [], undefined)
 
-const saysNoTransaction = (connection: SqlConnection.Connection | TellingConnection): boolean =>
-  "isTransaction" in connection && !connection.isTransaction()
+const saysNoTransaction = (connection: SqlConnection.Connection): boolean =>
+  isTelling(connection) && !connection.isTransaction()
+
+const isTelling = (connection: SqlConnection.Connection): connection is TellingConnection =>
+  Predicate.hasProperty(connection, "isTransaction") && typeof connection.isTransaction === "function"
 
 /**
  * SQLite's transaction must be a writer from the start; PostgreSQL's must see, after a lock, what the one before it wrote.

@@ -62,19 +62,16 @@ export const uncertain = (error: SqlError.SqlError): StoreError =>
     : new StoreError({ reason: { _tag: "Unconfirmed", detail: describe(error) } })
 
 /**
- * A failure of a statement that is a transaction by itself: `uncertain` where it may have been its commit that failed, and for SQLite
- * that is only a medium that failed.
+ * A failure of a statement that is a transaction by itself: certain where SQLite names what stopped it before its commit was complete.
  *
  * @category constructors
  * @since 0.1.0
  */
-export const ofSingle = (error: SqlError.SqlError): StoreError => {
-  const code = codeOf(error)
-  const isTold = isOfData(error) || (typeof code === "number" && code !== ioError && sqlite[code] !== undefined)
-  return isTold ? certain(error) : uncertain(error)
-}
+export const ofSingle = (error: SqlError.SqlError): StoreError =>
+  isOfData(error) || stopped.has(codeOf(error) ?? "") ? certain(error) : uncertain(error)
 
-const ioError = 10
+/** SQLITE_READONLY, SQLITE_CORRUPT, SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_NOTADB. */
+const stopped = new Set<string | number>([8, 11, 13, 14, 26])
 
 /**
  * The cause in words, and the driver's own.
@@ -127,6 +124,15 @@ export const isOfData = (error: SqlError.SqlError): boolean => {
     (typeof code === "number" ? tooBig.has(code) : code !== undefined && /^(?:22|54)/.test(code))
   )
 }
+
+/**
+ * Whether the failure is of what was to be written, or of a driver that names no cause.
+ *
+ * @category predicates
+ * @since 0.1.0
+ */
+export const mayBeOfData = (error: SqlError.SqlError): boolean =>
+  isOfData(error) || (error.reason._tag === "UnknownError" && codeOf(error) === undefined)
 
 /**
  * Whether a transaction was to be ended and there was none.

@@ -1,6 +1,7 @@
 /**
  * An effect/sql `SqlClient` over Node's own SQLite: one connection, held by one fiber at a time, in WAL mode. It is a thin
- * bridge, so that a published client can take its place: nothing in Midcourse asks for more than `SqlClient`.
+ * bridge, so that a published client can take its place: nothing in Midcourse needs more than `SqlClient`. That its connection says whether
+ * a transaction is open saves BEGIN and COMMIT around a lone row.
  *
  * A call to SQLite blocks the thread, and so does waiting for a lock that another process holds.
  *
@@ -120,7 +121,7 @@ const connect = (database: DatabaseSync): TellingConnection => {
   const values: SqlConnection.Connection["executeValues"] = (sql, params) =>
     Effect.map(rows(sql, params), (rows) => rows.map(Object.values))
   return {
-    isTransaction: () => database.isTransaction,
+    isTransaction: () => !database.isOpen || database.isTransaction,
     execute,
     executeUnprepared: execute,
     executeValues: values,

@@ -269,22 +269,27 @@ export const cases: ReadonlyArray<Case> = [
       yield* same("one event", yield* store.events(id, 20, 1), rest.slice(19, 20))
     })
   ),
-  define("a commit with a gap, or with a body that is no JSON, is a defect and writes nothing", ({ id, store }) =>
-    Effect.gen(function* () {
-      const owner = yield* store.claim(id, agent)
-      const wrong: ReadonlyArray<Append> = [
-        { ...commit(id, owner, [event(1)]), expected: 1 },
-        commit(id, owner, [event(1), event(3)]),
-        commit(id, owner, [event(1), { ...event(2), body: 1n }, event(3)])
-      ]
-      for (const one of wrong) {
-        const exit = yield* Effect.exit(store.append(one))
-        if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return yield* violated("it is no defect")
-      }
-      yield* same("the position", yield* store.position(id), { epoch: owner.epoch, position: 0 })
-      yield* store.append(commit(id, owner, [event(1)]))
-      yield* same("the entries", (yield* store.claim(id, agent)).entries, [event(1)])
-    })
+  define(
+    "a commit with a gap, without entries, or with a body that is no JSON, is a defect and writes nothing",
+    ({ id, store }) =>
+      Effect.gen(function* () {
+        const owner = yield* store.claim(id, agent)
+        const none: ReadonlyArray<StoredEntry> = []
+        const wrong: ReadonlyArray<Append> = [
+          { ...commit(id, owner, [event(1)]), expected: 1 },
+          commit(id, owner, [event(1), event(3)]),
+          // A caller without types.
+          { ...commit(id, owner, [event(1)]), entries: none as Append["entries"] },
+          commit(id, owner, [event(1), { ...event(2), body: 1n }, event(3)])
+        ]
+        for (const one of wrong) {
+          const exit = yield* Effect.exit(store.append(one))
+          if (Exit.isSuccess(exit) || !Cause.hasDies(exit.cause)) return yield* violated("it is no defect")
+        }
+        yield* same("the position", yield* store.position(id), { epoch: owner.epoch, position: 0 })
+        yield* store.append(commit(id, owner, [event(1)]))
+        yield* same("the entries", (yield* store.claim(id, agent)).entries, [event(1)])
+      })
   ),
   define("what a caller does with its entries after it has handed them over is not written", ({ id, store }) =>
     Effect.gen(function* () {

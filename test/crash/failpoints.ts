@@ -1,4 +1,7 @@
-/** One kill at every named failpoint: right before, inside and right after the first commit that carries each kind. */
+/**
+ * One kill at every named failpoint: right before the first commit that carries each kind is handed to the store, inside it (right before
+ * the statement that commits it), and right after.
+ */
 import { Effect } from "effect"
 import { cpSync } from "node:fs"
 import { recorder, type Config, type Failpoint, type Line, type Mode, type Place, type Side } from "./world.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Cause, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { truncateSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
@@ -13,7 +13,7 @@ import {
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
 import { SessionStoreSuite } from "../../src/testing/index.ts"
-import { intercepted } from "../support/commits.ts"
+import { changed, intercepted } from "../support/commits.ts"
 import { commit, event, failureOf, lost, sessionId, sqlite, temporary, using, type Watch, watched } from "./fixtures.ts"
 import { owner } from "./processes.ts"
 
@@ -126,6 +126,8 @@ describe("commits that are handed in together", () => {
       const { ids, store, watch } = yield* grouped
       yield* Effect.forEach(ids, (id) => store.append(commit(id, 1, 1)), { concurrency: "unbounded" })
       assert.strictEqual(watch.commits, 1)
+      // BEGIN and COMMIT; each commit is checked by its own statement.
+      assert.strictEqual(watch.statements.length, ids.length + 2)
     })
   )
 
@@ -149,8 +151,56 @@ describe("commits that are handed in together", () => {
       })
       yield* store.append({ ...commit(first, 1, 1), entries: [input(1), input(2)] })
       assert.strictEqual(watch.commits, 1)
+      assert.strictEqual(watch.statements.length, 4)
       yield* store.append({ ...commit(second, 1, 1), snapshot: { position: 0, checksum: "", body: "" } })
       assert.strictEqual(watch.commits, 2)
+    })
+  )
+
+  it.live("are told apart by a client that names no cause and no open transaction", () =>
+    Effect.gen(function* () {
+      const dumb = changed(SqliteClient.layer({ filename: ":memory:" }), (connection) => ({
+        ...connection,
+        isTransaction: undefined,
+        execute: (statement, params, transform) =>
+          Effect.mapError(connection.execute(statement, params, transform), ({ message }) => {
+            const reason = new SqlError.UnknownError({ cause: new Error(message), message })
+            return new SqlError.SqlError({ reason })
+          })
+      }))
+      const context = yield* Layer.build(SqlSessionStore.layer.pipe(Layer.provide(dumb)))
+      const store = Context.get(context, SessionStore)
+      const [first, second, third] = [sessionId("ses_1"), sessionId("ses_2"), sessionId("ses_3")] as const
+      for (const each of [first, second, third]) yield* store.claim(each, "agent")
+      const exits = yield* Effect.forEach(
+        [commit(first, 1, 1), commit(second, 1, 4), commit(third, 1, 1)],
+        (each) => Effect.exit(store.append(each)),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, false, true])
+      assert.strictEqual((yield* reasonOf(store.append(commit(second, 1, 4))))._tag, "Conflict")
+    })
+  )
+
+  it.live("with snapshots of one session leave the last, whichever way they are written", () =>
+    Effect.gen(function* () {
+      const { ids, store } = yield* grouped
+      const [first = id, second = id] = ids
+      const snapshot = (position: number) => ({ position, checksum: "", body: `${position}` })
+      const two = [
+        { ...commit(first, 1, 1), snapshot: snapshot(0) },
+        { ...commit(first, 1, 2), snapshot: snapshot(1) }
+      ]
+      yield* Effect.forEach([...two, commit(second, 1, 9)], (each) => Effect.exit(store.append(each)), {
+        concurrency: "unbounded"
+      })
+      assert.strictEqual((yield* store.claim(first, "agent")).snapshot?.position, 1)
+      const more = [
+        { ...commit(first, 2, 3), snapshot: snapshot(2) },
+        { ...commit(first, 2, 4), snapshot: snapshot(3) }
+      ]
+      yield* Effect.forEach(more, store.append, { concurrency: "unbounded" })
+      assert.strictEqual((yield* store.claim(first, "agent")).snapshot?.position, 3)
     })
   )
 
@@ -243,9 +293,37 @@ describe("a COMMIT that fails is unconfirmed (L-A7)", () => {
 
   it.live("when it was written", () => failing((run) => Effect.andThen(run, Effect.fail(lost)), 2))
 
+  it.live("when it was written, and no cause is named", () => {
+    const message = "the connection to the database was lost"
+    const reason = new SqlError.UnknownError({ cause: new Error(message), message })
+    let commits = 0
+    return failing(
+      (run) => (++commits === 1 ? Effect.andThen(run, Effect.fail(new SqlError.SqlError({ reason }))) : run),
+      2
+    )
+  })
+
   it.live("when it was not", () => failing(() => Effect.fail(lost), 1))
 
-  it.live("when the medium failed, and only then is a statement of its own", () =>
+  it.live("when it was written with another's", () =>
+    Effect.gen(function* () {
+      const { epoch, store } = yield* begun
+      const other = sessionId("ses_other")
+      const claimed = yield* store.claim(other, "agent")
+      watch.onCommit = (run) => Effect.andThen(run, Effect.fail(lost))
+      const reasons = yield* Effect.forEach(
+        [commit(id, epoch, 2), commit(other, claimed.epoch, 1)],
+        (each) => reasonOf(store.append(each)),
+        { concurrency: "unbounded" }
+      )
+      watch.onCommit = undefined
+      for (const reason of reasons) says(reason, "Unconfirmed", "connection to the database was lost")
+      assert.strictEqual((yield* store.position(id)).position, 2)
+      assert.strictEqual((yield* store.position(other)).position, 1)
+    }).pipe(using(store))
+  )
+
+  it.live("when it is a statement by itself, unless SQLite names what stopped it before", () =>
     Effect.gen(function* () {
       const { epoch, store } = yield* begun
       const failing = (errno: number) => {
@@ -260,6 +338,17 @@ describe("a COMMIT that fails is unconfirmed (L-A7)", () => {
       watch.onCommit = undefined
       yield* store.append(commit(id, epoch, 2))
     }).pipe(using(store))
+  )
+
+  it.live("is not tried on a client that was closed", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const client = yield* Layer.buildWithScope(SqliteClient.layer({ filename: ":memory:" }), scope)
+      const context = yield* Layer.build(SqlSessionStore.layer.pipe(Layer.provide(Layer.succeedContext(client))))
+      const { epoch, store } = yield* Effect.provide(begun, Context.merge(client, context))
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual((yield* reasonOf(store.append(commit(id, epoch, 2))))._tag, "Unavailable")
+    })
   )
 
   it.live("is not answered for inside a transaction that somebody else began", () =>

@@ -4,6 +4,21 @@ import { SqlClient, type SqlConnection, type SqlError } from "effect/sql"
 
 type Run = ReturnType<SqlConnection.Connection["execute"]>
 
+/** The client, with its reserved connections changed. */
+export const changed = (
+  client: Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>,
+  change: (connection: SqlConnection.Connection) => SqlConnection.Connection
+) =>
+  Layer.effect(
+    SqlClient.SqlClient,
+    Effect.map(SqlClient.SqlClient, (sql) => {
+      const reserve = Effect.map(sql.reserve, change)
+      return new Proxy(sql, {
+        get: (target, key): unknown => (key === "reserve" ? reserve : Reflect.get(target, key))
+      })
+    })
+  ).pipe(Layer.provide(client))
+
 /**
  * The client, with `meet` in place of each statement on a reserved connection; `run` is the statement's own run, and `commits` whether what
  * was written is there for good when it has run: by a COMMIT, or by a statement outside a transaction.
@@ -12,27 +27,19 @@ export const intercepted = (
   client: Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>,
   meet: (statement: string, run: Run, commits: boolean) => Run
 ) =>
-  Layer.effect(
-    SqlClient.SqlClient,
-    Effect.map(SqlClient.SqlClient, (sql) => {
-      const reserve = Effect.map(sql.reserve, (connection): SqlConnection.Connection => {
-        let isOpen = false
-        return {
-          ...connection,
-          execute: (statement, params, transform) =>
-            Effect.suspend(() => {
-              const commits = statement === "COMMIT" || (!isOpen && statement.includes("INSERT INTO"))
-              isOpen = statement.startsWith("BEGIN") || (isOpen && statement !== "COMMIT" && statement !== "ROLLBACK")
-              return meet(
-                statement,
-                Effect.suspend(() => connection.execute(statement, params, transform)),
-                commits
-              )
-            })
-        }
-      })
-      return new Proxy(sql, {
-        get: (target, key): unknown => (key === "reserve" ? reserve : Reflect.get(target, key))
-      })
-    })
-  ).pipe(Layer.provide(client))
+  changed(client, (connection) => {
+    let isOpen = false
+    return {
+      ...connection,
+      execute: (statement, params, transform) =>
+        Effect.suspend(() => {
+          const commits = statement === "COMMIT" || (!isOpen && statement.includes("INSERT INTO"))
+          isOpen = statement.startsWith("BEGIN") || (isOpen && statement !== "COMMIT" && statement !== "ROLLBACK")
+          return meet(
+            statement,
+            Effect.suspend(() => connection.execute(statement, params, transform)),
+            commits
+          )
+        })
+    }
+  })
