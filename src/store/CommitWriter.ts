@@ -151,14 +151,11 @@ const writing = (database: Database): Write => {
     attempt(
       transact,
       group,
-      (query) => {
-        const [first] = group
-        const written =
-          first !== undefined && group.length === 1
-            ? statements.commit(query, first)
-            : Effect.forEach(group, (commit) => statements.commit(query, commit), { discard: true })
-        return Effect.as(written, [])
-      },
+      (query) =>
+        Effect.as(
+          Effect.forEach(group, (commit) => statements.commit(query, commit), { discard: true }),
+          []
+        ),
       SqlFailure.mayBeOfData,
       () => planned(group)
     )
@@ -178,11 +175,11 @@ const writing = (database: Database): Write => {
       (error) => group.length > 1 && SqlFailure.isOfData(error),
       () => Effect.forEach(group, (one) => planned([one]), { discard: true })
     )
-  // Where each statement is a round trip, one that reads all their sessions is cheaper than a check of each.
-  const together: Write = (group) => (database.dialect === "pg" ? planned(group) : trusted(database.transact, group))
   return (group) => {
-    if (group.length > 1) return together(group)
-    return trusted(group.every(isOneStatement) ? database.single : database.transact, group)
+    const isAlone = group.length === 1
+    // Where each statement is a round trip, one that reads all their sessions is cheaper than a check of each.
+    if (!isAlone && database.dialect === "pg") return planned(group)
+    return trusted(isAlone && group.every(isOneStatement) ? database.single : database.transact, group)
   }
 }
 

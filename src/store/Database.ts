@@ -91,7 +91,7 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
       })
       return Effect.scoped(
         Effect.flatMap(Effect.mapError(begun, notBegun), (connection) =>
-          Effect.mapError(restore(body(queryOn(connection))), asStoreError).pipe(
+          Effect.mapError(restore(body(queryOn(connection))), asStoreError(SqlFailure.certain)).pipe(
             Effect.tap(() => Effect.mapError(control(connection, "COMMIT"), SqlFailure.uncertain)),
             Effect.onError(() => Effect.ignoreCause(end(connection)))
           )
@@ -106,11 +106,7 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
   const single: Database["single"] = (body) => {
     const alone = Effect.flatMap(Effect.mapError(sql.reserve, SqlFailure.certain), (connection) =>
       saysNoTransaction(connection)
-        ? Effect.asSome(
-            Effect.mapError(body(queryOn(connection)), (error) =>
-              error._tag === "SqlError" ? SqlFailure.ofSingle(error) : error
-            )
-          )
+        ? Effect.asSome(Effect.mapError(body(queryOn(connection)), asStoreError(SqlFailure.ofSingle)))
         : Effect.succeedNone
     )
     return Effect.flatMap(Effect.uninterruptible(Effect.scoped(alone)), (done) =>
@@ -141,8 +137,10 @@ const notBegun = (error: SqlError.SqlError): NotBegun => ({ _tag: "NotBegun", er
 const told = (stopped: StoreError | NotBegun): StoreError =>
   stopped._tag === "NotBegun" ? SqlFailure.certain(stopped.error) : stopped
 
-const asStoreError = (error: StoreError | SqlError.SqlError): StoreError =>
-  error._tag === "SqlError" ? SqlFailure.certain(error) : error
+const asStoreError =
+  (of: (error: SqlError.SqlError) => StoreError) =>
+  (error: StoreError | SqlError.SqlError): StoreError =>
+    error._tag === "SqlError" ? of(error) : error
 
 const control = (connection: SqlConnection.Connection, statement: string) =>
   connection.execute(statement, [], undefined)

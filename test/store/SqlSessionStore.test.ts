@@ -14,7 +14,19 @@ import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import * as SqlSessionStore from "../../src/store/SqlSessionStore.ts"
 import { SessionStoreSuite } from "../../src/testing/index.ts"
 import { changed, intercepted } from "../support/commits.ts"
-import { commit, event, failureOf, lost, sessionId, sqlite, temporary, using, type Watch, watched } from "./fixtures.ts"
+import {
+  commit,
+  event,
+  failureOf,
+  lost,
+  sessionId,
+  sqlite,
+  temporary,
+  unnamed,
+  using,
+  type Watch,
+  watched
+} from "./fixtures.ts"
 import { owner } from "./processes.ts"
 
 const inFile = Layer.unwrap(Effect.map(temporary, sqlite))
@@ -121,6 +133,7 @@ describe("commits that are handed in together", () => {
     watch.commits = 0
     return { ids, store, watch, sql: yield* Effect.provide(SqlClient.SqlClient, services) }
   })
+
   it.live("share one transaction, whichever sessions they are of", () =>
     Effect.gen(function* () {
       const { ids, store, watch } = yield* grouped
@@ -163,10 +176,7 @@ describe("commits that are handed in together", () => {
         ...connection,
         isTransaction: undefined,
         execute: (statement, params, transform) =>
-          Effect.mapError(connection.execute(statement, params, transform), ({ message }) => {
-            const reason = new SqlError.UnknownError({ cause: new Error(message), message })
-            return new SqlError.SqlError({ reason })
-          })
+          Effect.mapError(connection.execute(statement, params, transform), ({ message }) => unnamed(message))
       }))
       const context = yield* Layer.build(SqlSessionStore.layer.pipe(Layer.provide(dumb)))
       const store = Context.get(context, SessionStore)
@@ -291,26 +301,12 @@ describe("a COMMIT that fails is unconfirmed (L-A7)", () => {
       yield* store.append(commit(id, epoch, position + 1))
     }).pipe(using(store))
 
-  it.live("when it was written", () => failing((run) => Effect.andThen(run, Effect.fail(lost)), 2))
-
-  it.live("when it was written, and no cause is named", () => {
-    const message = "the connection to the database was lost"
-    const reason = new SqlError.UnknownError({ cause: new Error(message), message })
-    let commits = 0
-    return failing(
-      (run) => (++commits === 1 ? Effect.andThen(run, Effect.fail(new SqlError.SqlError({ reason }))) : run),
-      2
-    )
-  })
-
-  it.live("when it was not", () => failing(() => Effect.fail(lost), 1))
-
-  it.live("when it was written with another's", () =>
+  const other = sessionId("ses_other")
+  const failingTogether = (onCommit: Watch["onCommit"]) =>
     Effect.gen(function* () {
       const { epoch, store } = yield* begun
-      const other = sessionId("ses_other")
       const claimed = yield* store.claim(other, "agent")
-      watch.onCommit = (run) => Effect.andThen(run, Effect.fail(lost))
+      watch.onCommit = onCommit
       const reasons = yield* Effect.forEach(
         [commit(id, epoch, 2), commit(other, claimed.epoch, 1)],
         (each) => reasonOf(store.append(each)),
@@ -318,6 +314,22 @@ describe("a COMMIT that fails is unconfirmed (L-A7)", () => {
       )
       watch.onCommit = undefined
       for (const reason of reasons) says(reason, "Unconfirmed", "connection to the database was lost")
+      return { epoch, store }
+    })
+
+  it.live("when it was written", () => failing((run) => Effect.andThen(run, Effect.fail(lost)), 2))
+
+  it.live("when it was written, and no cause is named", () => {
+    const told = Effect.fail(unnamed("the connection to the database was lost"))
+    let commits = 0
+    return failing((run) => (++commits === 1 ? Effect.andThen(run, told) : run), 2)
+  })
+
+  it.live("when it was not", () => failing(() => Effect.fail(lost), 1))
+
+  it.live("when it was written with another's", () =>
+    Effect.gen(function* () {
+      const { store } = yield* failingTogether((run) => Effect.andThen(run, Effect.fail(lost)))
       assert.strictEqual((yield* store.position(id)).position, 2)
       assert.strictEqual((yield* store.position(other)).position, 1)
     }).pipe(using(store))
@@ -370,18 +382,8 @@ describe("a COMMIT that fails is unconfirmed (L-A7)", () => {
         return statement === "ROLLBACK" && ++rollbacks === 1 ? Effect.fail(lost) : run
       })
       return Effect.gen(function* () {
-        const { epoch, store } = yield* begun
-        const other = sessionId("ses_other")
-        const claimed = yield* store.claim(other, "agent")
-        yield* store.claim(third, "agent")
-        watch.onCommit = () => Effect.fail(lost)
-        const reasons = yield* Effect.forEach(
-          [commit(id, epoch, 2), commit(other, claimed.epoch, 1)],
-          (each) => reasonOf(store.append(each)),
-          { concurrency: "unbounded" }
-        )
-        for (const reason of reasons) says(reason, "Unconfirmed", "connection to the database was lost")
-        watch.onCommit = undefined
+        yield* Effect.flatMap(SessionStore, (store) => store.claim(third, "agent"))
+        const { epoch, store } = yield* failingTogether(() => Effect.fail(lost))
         yield* next(store, epoch)
         assert.strictEqual(rollbacks, 2)
       }).pipe(using(SqlSessionStore.layer.pipe(Layer.provideMerge(stuck))))

@@ -73,6 +73,10 @@ export const lost = new SqlError.SqlError({
   reason: new SqlError.ConnectionError({ cause: new Error("reset"), message: "the connection was reset" })
 })
 
+/** What a driver says that names no cause. */
+export const unnamed = (message: string) =>
+  new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause: new Error(message), message }) })
+
 /** The failure of an effect that must fail. */
 export const failureOf = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<E, never, R> =>
   Effect.flatMap(Effect.exit(effect), (exit) => {
