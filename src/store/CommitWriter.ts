@@ -52,11 +52,16 @@ export const make = (
     }
   })
 
-type Write = (group: ReadonlyArray<Waiting>) => Effect.Effect<void>
+/** Both answer the group's commits. */
+interface Writes {
+  /** Writes the group in the calling step; `false` if that could not be done: nothing was written then, and nobody has an answer. */
+  readonly now: (group: ReadonlyArray<Waiting>) => boolean
+  readonly soon: (group: ReadonlyArray<Waiting>) => Effect.Effect<void>
+}
 
 /** Hands over one group at a time; no fiber waits for the next. */
 class Writer {
-  readonly #write: Write
+  readonly #writes: Writes
   readonly #context: Context.Context<never>
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   #waiting: Array<Waiting> = []
@@ -66,8 +71,8 @@ class Writer {
   #left = 0
   #idle: (() => void) | undefined
 
-  constructor(write: Write, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
-    this.#write = write
+  constructor(writes: Writes, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
+    this.#writes = writes
     this.#context = context
     this.#dispatcher = dispatcher
   }
@@ -106,28 +111,33 @@ class Writer {
 
   #round(): void {
     const group = this.#waiting.splice(0, groupLimit)
-    Effect.runForkWith(this.#context)(this.#write(group)).addObserver((exit) => {
-      // Nobody is left waiting, whatever went wrong here: who has an answer takes no other.
+    // Nobody is left waiting, whatever went wrong here: who has an answer takes no other.
+    const end = (exit: Exit.Exit<void>): void => {
       if (Exit.isFailure(exit)) answerAll(group, exit)
       this.#next(true)
-    })
+    }
+    try {
+      if (this.#writes.now(group)) return end(Exit.void)
+    } catch (defect) {
+      return end(Exit.die(defect))
+    }
+    Effect.runForkWith(this.#context)(this.#writes.soon(group)).addObserver(end)
   }
 }
 
 const closed = new StoreError({ reason: { _tag: "Unavailable", detail: "the store is closed" } })
 
-const writing = (database: Database): Write => {
+const writing = (database: Database): Writes => {
   const statements = Statements.make(database.dialect)
   /** `otherwise` follows on a body that failed, and certainly wrote nothing, if it may do better. */
   const attempt = (
-    transact: Database["transact"],
     group: ReadonlyArray<Waiting>,
     body: Body<CommitGroup.Plan["verdicts"]>,
     mayDoBetter: (error: SqlError.SqlError) => boolean,
     otherwise: () => Effect.Effect<void>
   ): Effect.Effect<void> => {
     let again = false
-    const transaction = transact((query) =>
+    const transaction = database.transact((query) =>
       Effect.tapError(body(query), (error) =>
         Effect.sync(() => {
           again = error._tag === "SqlError" && mayDoBetter(error)
@@ -147,9 +157,8 @@ const writing = (database: Database): Write => {
     })
   }
   /** Each commit is checked by its own statements: what fails is decided again, and told apart, by `planned`. */
-  const trusted = (transact: Database["transact"], group: ReadonlyArray<Waiting>): Effect.Effect<void> =>
+  const trusted = (group: ReadonlyArray<Waiting>): Effect.Effect<void> =>
     attempt(
-      transact,
       group,
       (query) =>
         Effect.as(
@@ -162,7 +171,6 @@ const writing = (database: Database): Write => {
   /** What to write is decided from the sessions' rows, read first. One that the database will not have is told from the others alone. */
   const planned = (group: ReadonlyArray<Waiting>): Effect.Effect<void> =>
     attempt(
-      database.transact,
       group,
       (query) =>
         Effect.gen(function* () {
@@ -175,18 +183,31 @@ const writing = (database: Database): Write => {
       (error) => group.length > 1 && SqlFailure.isOfData(error),
       () => Effect.forEach(group, (one) => planned([one]), { discard: true })
     )
-  return (group) => {
-    const isAlone = group.length === 1
-    // Where each statement is a round trip, one that reads all their sessions is cheaper than a check of each.
-    if (!isAlone && database.dialect === "pg") return planned(group)
-    return trusted(isAlone && group.every(isOneStatement) ? database.single : database.transact, group)
+  const now: Writes["now"] = (group) => {
+    const [commit] = group
+    if (database.runNow === undefined || commit === undefined || group.length > 1) return false
+    if (commit.rows.length !== 1 || commit.snapshot !== undefined) return false
+    const done = statements.lone(commit, database.runNow)
+    if (done === undefined) return false
+    // What it was that the database would not have is told the other way.
+    if (Exit.isFailure(done) && isOfData(done.cause)) return false
+    const answer = Exit.isSuccess(done) ? Exit.void : Exit.asVoid(Exit.mapError(done, SqlFailure.ofSingle))
+    tell(() => commit.answer(answer))
+    return true
   }
+  // Where each statement is a round trip, one that reads all their sessions is cheaper than a check of each.
+  const soon: Writes["soon"] = (group) =>
+    group.length > 1 && database.dialect === "pg" ? planned(group) : trusted(group)
+  return { now, soon }
 }
-
-const isOneStatement = ({ rows, snapshot }: CommitGroup.Packed): boolean => rows.length === 1 && snapshot === undefined
 
 const answerAll = (group: ReadonlyArray<Waiting>, exit: Exit.Exit<void, StoreError>): void => {
   for (const { answer } of group) tell(() => answer(exit))
+}
+
+const isOfData = (cause: Cause.Cause<SqlError.SqlError>): boolean => {
+  const error = Cause.findErrorOption(cause)
+  return error._tag === "Some" && SqlFailure.isOfData(error.value)
 }
 
 const isUnconfirmed = (cause: Cause.Cause<StoreError>): boolean => {

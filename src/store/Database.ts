@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Effect, Option, Predicate } from "effect"
+import { Effect, type Exit, Predicate } from "effect"
 import type { SqlClient, SqlConnection, SqlError } from "effect/sql"
 import type { StoreError } from "../ledger/SessionStore.ts"
 import * as SqlFailure from "./SqlFailure.ts"
@@ -24,7 +24,7 @@ export type Query = <Row extends object>(
 ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
 
 /**
- * What is done inside a transaction; when it fails, nothing was done, unless it is a transaction by itself and the failure uncertain.
+ * What is done inside a transaction; when it fails, nothing was done.
  *
  * @category models
  * @since 0.1.0
@@ -32,13 +32,25 @@ export type Query = <Row extends object>(
 export type Body<A> = (query: Query) => Effect.Effect<A, StoreError | SqlError.SqlError>
 
 /**
- * A connection that says whether a transaction is open on it, whoever began it; a closed one says so too, so that BEGIN is what fails.
+ * Runs one statement by itself, in the calling step. `undefined`, and nothing was done, if the connection is held, closed, or has a
+ * transaction open on it, whoever began one.
  *
  * @category models
  * @since 0.1.0
  */
-export interface TellingConnection extends SqlConnection.Connection {
-  readonly isTransaction: () => boolean
+export type RunNow = (
+  text: string,
+  params: ReadonlyArray<unknown>
+) => Exit.Exit<ReadonlyArray<unknown>, SqlError.SqlError> | undefined
+
+/**
+ * A client of SQLite in this process.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface InProcessClient extends SqlClient.SqlClient {
+  readonly runNow: RunNow
 }
 
 /** @category models @since 0.1.0 */
@@ -50,8 +62,8 @@ export interface Database {
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, StoreError>
   readonly transact: <A>(body: Body<A>) => Effect.Effect<A, StoreError>
-  /** As `transact`, for a body of one statement: on a connection that says that none is open, that is a transaction by itself. */
-  readonly single: <A>(body: Body<A>) => Effect.Effect<A, StoreError>
+  /** Absent where a statement is a round trip. */
+  readonly runNow: RunNow | undefined
 }
 
 /**
@@ -103,16 +115,6 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
       if (stopped._tag !== "NotBegun") return Effect.fail(stopped)
       return isStale(stopped.error) ? Effect.mapError(attempt(body), told) : Effect.fail(told(stopped))
     })
-  const single: Database["single"] = (body) => {
-    const alone = Effect.flatMap(Effect.mapError(sql.reserve, SqlFailure.certain), (connection) =>
-      saysNoTransaction(connection)
-        ? Effect.asSome(Effect.mapError(body(queryOn(connection)), asStoreError(SqlFailure.ofSingle)))
-        : Effect.succeedNone
-    )
-    return Effect.flatMap(Effect.uninterruptible(Effect.scoped(alone)), (done) =>
-      Option.isSome(done) ? Effect.succeed(done.value) : transact(body)
-    )
-  }
   return {
     dialect,
     read: (text, params) => {
@@ -123,7 +125,7 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
       )
     },
     transact,
-    single: dialect === "sqlite" ? single : transact
+    runNow: dialect === "sqlite" && isInProcess(sql) ? sql.runNow : undefined
   }
 }
 
@@ -145,11 +147,8 @@ const asStoreError =
 const control = (connection: SqlConnection.Connection, statement: string) =>
   connection.execute(statement, [], undefined)
 
-const saysNoTransaction = (connection: SqlConnection.Connection): boolean =>
-  isTelling(connection) && !connection.isTransaction()
-
-const isTelling = (connection: SqlConnection.Connection): connection is TellingConnection =>
-  Predicate.hasProperty(connection, "isTransaction") && typeof connection.isTransaction === "function"
+const isInProcess = (sql: SqlClient.SqlClient): sql is InProcessClient =>
+  Predicate.hasProperty(sql, "runNow") && typeof sql.runNow === "function"
 
 /**
  * SQLite's transaction must be a writer from the start; PostgreSQL's must see, after a lock, what the one before it wrote.

@@ -1,17 +1,17 @@
 /**
  * An effect/sql `SqlClient` over Node's own SQLite: one connection, held by one fiber at a time, in WAL mode. It is a thin
- * bridge, so that a published client can take its place: nothing in Midcourse needs more than `SqlClient`. That its connection says whether
- * a transaction is open saves BEGIN and COMMIT around a lone row.
+ * bridge, so that a published client can take its place: nothing in Midcourse needs more than `SqlClient`. That it runs a
+ * lone statement in the calling step saves a commit of one row a transaction and a fiber.
  *
  * A call to SQLite blocks the thread, and so does waiting for a lock that another process holds.
  *
  * @since 0.1.0
  */
-import { Duration, Effect, Layer, Schedule, type Scope, Semaphore, Stream } from "effect"
+import { Duration, Effect, Exit, Layer, Schedule, type Scope, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
-import type { TellingConnection } from "./Database.ts"
+import type { InProcessClient } from "./Database.ts"
 
 /**
  * Where the database is and how it is written. `synchronous: "FULL"` (the default) waits for the medium at every commit;
@@ -37,16 +37,32 @@ export interface Options {
  */
 export const make = (
   options: Options
-): Effect.Effect<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> =>
+): Effect.Effect<InProcessClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> =>
   Effect.gen(function* () {
-    const connection = connect(yield* open(options))
+    const database = yield* open(options)
+    const prepare = preparing(database)
+    const run = running(prepare)
+    const connection = connect(prepare, run)
+    // A closed one says so too, so that what is begun next fails.
+    const isTransaction = () => !database.isOpen || database.isTransaction
     const semaphore = yield* Semaphore.make(1)
-    return yield* SqlClient.make({
-      ...SqlClient.makeSqliteAcquirers({
-        connection: Effect.succeed(connection),
-        semaphore,
-        isTransaction: (connection) => connection.isTransaction()
-      }),
+    const acquirers = SqlClient.makeSqliteAcquirers({
+      connection: Effect.succeed(connection),
+      semaphore,
+      isTransaction
+    })
+    let isHeld = false
+    const hold = Effect.sync(() => {
+      isHeld = true
+    })
+    const letGo = Effect.sync(() => {
+      isHeld = false
+    })
+    const acquirer = Effect.tap(acquirers.acquirer, () => Effect.acquireRelease(hold, () => letGo))
+    const client = yield* SqlClient.make({
+      ...acquirers,
+      acquirer,
+      transactionAcquirer: acquirer,
       compiler: Statement.makeCompilerSqlite(),
       driver: "sqlite-node-builtin",
       // A transaction that began as a reader fails, instead of waiting, when it comes to write after another writer.
@@ -58,6 +74,9 @@ export const make = (
         ["db.namespace", options.filename]
       ]
     })
+    const runNow: InProcessClient["runNow"] = (sql, params) =>
+      isHeld || isTransaction() ? undefined : run(sql, params, false)
+    return Object.assign(client, { runNow })
   })
 
 /** @category layers @since 0.1.0 */
@@ -102,26 +121,37 @@ const writeAhead = (database: DatabaseSync): void => {
   if (mode?.["journal_mode"] !== "wal") database.exec("PRAGMA journal_mode = WAL")
 }
 
-const connect = (database: DatabaseSync): TellingConnection => {
-  const prepare = preparing(database)
+type Prepare = (sql: string) => StatementSync
+
+/** Runs one statement to its end. */
+type Run = (
+  sql: string,
+  params: ReadonlyArray<unknown>,
+  asBigInts: boolean
+) => Exit.Exit<Array<Record<string, unknown>>, SqlError.SqlError>
+
+const running =
+  (prepare: Prepare): Run =>
+  (sql, params, asBigInts) => {
+    try {
+      const statement = prepare(sql)
+      const values = params.map(encode)
+      return Exit.succeed(asBigInts ? readingBigInts(statement, values) : statement.all(...values))
+    } catch (cause) {
+      return Exit.fail(failure("execute", cause))
+    }
+  }
+
+const connect = (prepare: Prepare, run: Run): SqlConnection.Connection => {
   const rows = (sql: string, params: ReadonlyArray<unknown>) =>
-    Effect.withFiber<Array<Record<string, unknown>>, SqlError.SqlError>((fiber) => {
-      try {
-        const statement = prepare(sql)
-        const values = params.map(encode)
-        return Effect.succeed(
-          fiber.getRef(SqlClient.SafeIntegers) ? readingBigInts(statement, values) : statement.all(...values)
-        )
-      } catch (cause) {
-        return Effect.fail(failure("execute", cause))
-      }
-    })
+    Effect.withFiber<Array<Record<string, unknown>>, SqlError.SqlError>((fiber) =>
+      run(sql, params, fiber.getRef(SqlClient.SafeIntegers))
+    )
   const execute: SqlConnection.Connection["execute"] = (sql, params, transformRows) =>
     transformRows === undefined ? rows(sql, params) : Effect.map(rows(sql, params), transformRows)
   const values: SqlConnection.Connection["executeValues"] = (sql, params) =>
     Effect.map(rows(sql, params), (rows) => rows.map(Object.values))
   return {
-    isTransaction: () => !database.isOpen || database.isTransaction,
     execute,
     executeUnprepared: execute,
     executeValues: values,
@@ -154,9 +184,9 @@ const readingBigInts = (statement: StatementSync, values: ReadonlyArray<SQLInput
 /** How many statements stay prepared. */
 const capacity = 200
 
-const preparing = (database: DatabaseSync) => {
+const preparing = (database: DatabaseSync): Prepare => {
   const prepared = new Map<string, StatementSync>()
-  return (sql: string): StatementSync => {
+  return (sql) => {
     const found = prepared.get(sql)
     if (found !== undefined) return found
     const statement = database.prepare(sql)

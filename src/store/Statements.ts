@@ -16,6 +16,8 @@ import type { Dialect, Query } from "./Database.ts"
  */
 const limits = { pg: 256, sqlite: 1 } as const satisfies Record<Dialect, number>
 
+type Run<A> = (text: string, params: ReadonlyArray<unknown>) => A
+
 /** @category models @since 0.1.0 */
 export interface Statements {
   /** The rows of these sessions, held until the transaction ends, in an order that is the same for everyone. */
@@ -25,6 +27,8 @@ export interface Statements {
    * be of.
    */
   readonly commit: (query: Query, commit: Packed) => Effect.Effect<unknown, SqlError.SqlError>
+  /** The same in one statement, for a commit of few rows and no snapshot. */
+  readonly lone: <A>(commit: Packed, run: Run<A>) => A
   readonly insert: (query: Query, rows: Plan["rows"]) => Effect.Effect<unknown, SqlError.SqlError>
   readonly snapshot: (query: Query, id: string, snapshot: StoredSnapshot) => Effect.Effect<unknown, SqlError.SqlError>
 }
@@ -48,6 +52,16 @@ export const make = (dialect: Dialect): Statements => {
       INSERT INTO midcourse_commits (${columns})
       VALUES ${repeat("((SELECT number FROM owned), ?, ?, ?, ?, ?)", size)}`
   )
+  const checked = <A>(
+    { epoch, sessionId }: Packed,
+    expected: number,
+    rows: ReadonlyArray<CommitRow.CommitRow>,
+    run: Run<A>
+  ): A => {
+    const params: Array<unknown> = [sessionId, epoch, expected, format]
+    for (const row of rows) pushRow(params, row)
+    return run(insertIf(rows.length), params)
+  }
   const insertSnapshot = `INSERT INTO midcourse_snapshots (session, position, checksum, body)
     VALUES ((SELECT number FROM midcourse_sessions WHERE id = ?), ?, ?, ?)
     ON CONFLICT (session) DO UPDATE SET
@@ -61,20 +75,17 @@ export const make = (dialect: Dialect): Statements => {
       return query<Head>(lock(size), params)
     },
     commit: (query, commit) => {
-      const { epoch, expected, rows, sessionId } = commit
-      let end = expected
-      const written = inParts(rows, limit, (part) => {
-        const params: Array<unknown> = [sessionId, epoch, end, format]
-        for (const row of part) {
-          pushRow(params, row)
-          end = row.position
-        }
-        return query(insertIf(part.length), params)
+      let end = commit.expected
+      const written = inParts(commit.rows, limit, (part) => {
+        const start = end
+        end = part.at(-1)?.position ?? end
+        return checked(commit, start, part, query)
       })
       return commit.snapshot === undefined
         ? written
-        : Effect.andThen(written, snapshot(query, sessionId, commit.snapshot))
+        : Effect.andThen(written, snapshot(query, commit.sessionId, commit.snapshot))
     },
+    lone: (commit, run) => checked(commit, commit.expected, commit.rows, run),
     insert: (query, rows) =>
       inParts(rows, limit, (part) => {
         const params: Array<unknown> = []

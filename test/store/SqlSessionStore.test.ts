@@ -170,11 +170,10 @@ describe("commits that are handed in together", () => {
     })
   )
 
-  it.live("are told apart by a client that names no cause and no open transaction", () =>
+  it.live("are told apart by a client that names no cause and runs nothing by itself", () =>
     Effect.gen(function* () {
       const dumb = changed(SqliteClient.layer({ filename: ":memory:" }), (connection) => ({
         ...connection,
-        isTransaction: undefined,
         execute: (statement, params, transform) =>
           Effect.mapError(connection.execute(statement, params, transform), ({ message }) => unnamed(message))
       }))
@@ -189,6 +188,21 @@ describe("commits that are handed in together", () => {
       )
       assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, false, true])
       assert.strictEqual((yield* reasonOf(store.append(commit(second, 1, 4))))._tag, "Conflict")
+    })
+  )
+
+  it.live("wait while somebody else holds the connection, alone too", () =>
+    Effect.gen(function* () {
+      const { ids, sql, store } = yield* grouped
+      const [first = id] = ids
+      const holder = yield* Scope.make()
+      yield* Scope.provide(sql.reserve, holder)
+      const waiting = yield* Effect.forkChild(store.append(commit(first, 1, 1)), { startImmediately: true })
+      for (let turn = 0; turn < 5; turn++) yield* Effect.sleep(0)
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Scope.close(holder, Exit.void)
+      yield* Fiber.join(waiting)
+      assert.strictEqual((yield* store.position(first)).position, 1)
     })
   )
 
@@ -257,6 +271,26 @@ describe("commits that are handed in together", () => {
       yield* Fiber.interrupt(caller)
       yield* store.append(commit(second, 1, 1))
       assert.strictEqual((yield* store.position(first)).position, 1)
+    })
+  )
+
+  it.live("are answered with the defect of a client that throws", () =>
+    Effect.gen(function* () {
+      const broken = changed(
+        SqliteClient.layer({ filename: ":memory:" }),
+        (connection) => connection,
+        () => () => {
+          throw new Error("broken")
+        }
+      )
+      const context = yield* Layer.build(SqlSessionStore.layer.pipe(Layer.provide(broken)))
+      const store = Context.get(context, SessionStore)
+      yield* store.claim(id, "agent")
+      const exits = [
+        yield* Effect.exit(store.append(commit(id, 1, 1))),
+        yield* Effect.exit(store.append(commit(id, 1, 1)))
+      ]
+      for (const exit of exits) assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
     })
   )
 

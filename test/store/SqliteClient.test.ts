@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlError } from "effect/sql"
 import { writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
@@ -144,6 +145,65 @@ describe("a transaction of SqliteClient", () => {
         assert.deepStrictEqual(yield* sql`SELECT * FROM bound`, [])
       })
     )
+  )
+})
+
+describe("a statement of SqliteClient by itself", () => {
+  const opened = Effect.gen(function* () {
+    const sql = yield* SqliteClient.make({ filename: ":memory:", busyTimeout: 0 })
+    yield* sql`CREATE TABLE words (word TEXT UNIQUE)`
+    const add = (word: string) => sql.runNow("INSERT INTO words VALUES (?)", [word])
+    const words = Effect.map(sql`SELECT word FROM words`.values, (rows) => rows.flat())
+    return { sql, add, words }
+  })
+  const client = Effect.provide(opened, Reactivity.layer)
+
+  it.live("is run in the calling step, and its failure is typed", () =>
+    Effect.gen(function* () {
+      const { add, words } = yield* client
+      const [first, again] = [add("kept"), add("kept")]
+      assert.deepStrictEqual(first, Exit.succeed([]))
+      assert.deepStrictEqual(yield* words, ["kept"])
+      assert.strictEqual(again && told(yield* failureOf(again)).split(":")[0], "UniqueViolation")
+    })
+  )
+
+  it.live("is not run while somebody holds the connection, however that ends", () =>
+    Effect.gen(function* () {
+      const { add, sql, words } = yield* client
+      const held = (holding: (use: Effect.Effect<void>) => Effect.Effect<unknown, unknown>) =>
+        Effect.gen(function* () {
+          const inside = yield* Deferred.make<unknown>()
+          const use = Effect.andThen(
+            Effect.suspend(() => Deferred.succeed(inside, add("lost"))),
+            Effect.never
+          )
+          const holder = yield* Effect.forkChild(holding(use))
+          assert.isUndefined(yield* Deferred.await(inside))
+          const waiting = yield* Effect.forkChild(sql`SELECT 1`, { startImmediately: true })
+          assert.isUndefined(add("lost"))
+          yield* Fiber.interrupt(holder)
+          yield* Fiber.join(waiting)
+        })
+      yield* held((use) => Effect.scoped(Effect.andThen(sql.reserve, use)))
+      yield* held((use) => sql.withTransaction(use))
+      assert.deepStrictEqual(add("kept"), Exit.succeed([]))
+      assert.deepStrictEqual(yield* words, ["kept"])
+    })
+  )
+
+  it.live("is not run inside a transaction that was begun by hand, nor once the client is closed", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const { add, sql, words } = yield* Scope.provide(client, scope)
+      yield* sql`BEGIN`
+      assert.isUndefined(add("lost"))
+      yield* sql`COMMIT`
+      assert.deepStrictEqual(add("kept"), Exit.succeed([]))
+      assert.deepStrictEqual(yield* words, ["kept"])
+      yield* Scope.close(scope, Exit.void)
+      assert.isUndefined(add("lost"))
+    })
   )
 })
 
