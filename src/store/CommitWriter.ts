@@ -18,7 +18,7 @@ import * as Statements from "./Statements.ts"
 /** Commits of one transaction, at most. */
 const groupLimit = 1024
 
-/** Groups of one turn, at most. */
+/** Milliseconds into a turn after which no other group begins in it. */
 const turnLimit = 4
 
 interface Waiting extends CommitGroup.Packed {
@@ -67,8 +67,8 @@ class Writer {
   #waiting: Array<Waiting> = []
   #busy = false
   #closed = false
-  /** Groups that may still follow in this turn. */
-  #left = 0
+  /** Until when a group may follow in this turn. */
+  #until = 0
   #idle: (() => void) | undefined
 
   constructor(writes: Writes, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
@@ -99,12 +99,9 @@ class Writer {
   #next(follows: boolean): void {
     this.#busy = this.#waiting.length > 0
     if (!this.#busy) return this.#idle?.()
-    if (follows && this.#left > 0) {
-      this.#left--
-      return queueMicrotask(() => this.#round())
-    }
+    if (follows && performance.now() < this.#until) return queueMicrotask(() => this.#round())
     this.#dispatcher.scheduleTask(() => {
-      this.#left = turnLimit - 1
+      this.#until = performance.now() + turnLimit
       this.#round()
     }, 0)
   }
