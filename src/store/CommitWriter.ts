@@ -52,16 +52,12 @@ export const make = (
     }
   })
 
-/** Both answer the group's commits. */
-interface Writes {
-  /** Writes the group in the calling step; `false` if that could not be done: nothing was written then, and nobody has an answer. */
-  readonly now: (group: ReadonlyArray<Waiting>) => boolean
-  readonly soon: (group: ReadonlyArray<Waiting>) => Effect.Effect<void>
-}
+/** Answers the group's commits: in the calling step, or in the effect that is left to be run. */
+type Write = (group: ReadonlyArray<Waiting>) => Effect.Effect<void> | undefined
 
 /** Hands over one group at a time; no fiber waits for the next. */
 class Writer {
-  readonly #writes: Writes
+  readonly #write: Write
   readonly #context: Context.Context<never>
   readonly #dispatcher: Scheduler.SchedulerDispatcher
   #waiting: Array<Waiting> = []
@@ -71,8 +67,8 @@ class Writer {
   #until = 0
   #idle: (() => void) | undefined
 
-  constructor(writes: Writes, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
-    this.#writes = writes
+  constructor(write: Write, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
+    this.#write = write
     this.#context = context
     this.#dispatcher = dispatcher
   }
@@ -98,7 +94,7 @@ class Writer {
    */
   #next(follows: boolean): void {
     this.#busy = this.#waiting.length > 0
-    if (!this.#busy) return this.#idle?.()
+    if (!this.#busy) return tell(() => this.#idle?.())
     if (follows && performance.now() < this.#until) return queueMicrotask(() => this.#round())
     this.#dispatcher.scheduleTask(() => {
       this.#until = performance.now() + turnLimit
@@ -108,23 +104,27 @@ class Writer {
 
   #round(): void {
     const group = this.#waiting.splice(0, groupLimit)
-    // Nobody is left waiting, whatever went wrong here: who has an answer takes no other.
-    const end = (exit: Exit.Exit<void>): void => {
+    const left = this.#begin(group)
+    if (left === undefined) return this.#next(true)
+    Effect.runForkWith(this.#context)(left).addObserver((exit) => {
+      // Nobody is left waiting, whatever went wrong here: who has an answer takes no other.
       if (Exit.isFailure(exit)) answerAll(group, exit)
       this.#next(true)
-    }
+    })
+  }
+
+  #begin(group: ReadonlyArray<Waiting>): Effect.Effect<void> | undefined {
     try {
-      if (this.#writes.now(group)) return end(Exit.void)
+      return this.#write(group)
     } catch (defect) {
-      return end(Exit.die(defect))
+      return Effect.die(defect)
     }
-    Effect.runForkWith(this.#context)(this.#writes.soon(group)).addObserver(end)
   }
 }
 
 const closed = new StoreError({ reason: { _tag: "Unavailable", detail: "the store is closed" } })
 
-const writing = (database: Database): Writes => {
+const writing = (database: Database): Write => {
   const statements = Statements.make(database.dialect)
   /** `otherwise` follows on a body that failed, and certainly wrote nothing, if it may do better. */
   const attempt = (
@@ -180,31 +180,24 @@ const writing = (database: Database): Writes => {
       (error) => group.length > 1 && SqlFailure.isOfData(error),
       () => Effect.forEach(group, (one) => planned([one]), { discard: true })
     )
-  const now: Writes["now"] = (group) => {
+  const { dialect, runNow } = database
+  return (group) => {
     const [commit] = group
-    if (database.runNow === undefined || commit === undefined || group.length > 1) return false
-    if (commit.rows.length !== 1 || commit.snapshot !== undefined) return false
-    const done = statements.lone(commit, database.runNow)
-    if (done === undefined) return false
-    // What it was that the database would not have is told the other way.
-    if (Exit.isFailure(done) && isOfData(done.cause)) return false
-    const answer = Exit.isSuccess(done) ? Exit.void : Exit.asVoid(Exit.mapError(done, SqlFailure.ofSingle))
-    tell(() => commit.answer(answer))
-    return true
+    if (commit === undefined || group.length > 1) {
+      // Where each statement is a round trip, one that reads all their sessions is cheaper than a check of each.
+      return dialect === "pg" ? planned(group) : trusted(group)
+    }
+    if (runNow === undefined || commit.rows.length !== 1 || commit.snapshot !== undefined) return trusted(group)
+    const done = statements.lone(commit, runNow)
+    if (done === "not now") return trusted(group)
+    if (done !== "done" && SqlFailure.isOfData(done)) return planned(group)
+    tell(() => commit.answer(done === "done" ? Exit.void : Exit.fail(SqlFailure.ofSingle(done))))
+    return undefined
   }
-  // Where each statement is a round trip, one that reads all their sessions is cheaper than a check of each.
-  const soon: Writes["soon"] = (group) =>
-    group.length > 1 && database.dialect === "pg" ? planned(group) : trusted(group)
-  return { now, soon }
 }
 
 const answerAll = (group: ReadonlyArray<Waiting>, exit: Exit.Exit<void, StoreError>): void => {
   for (const { answer } of group) tell(() => answer(exit))
-}
-
-const isOfData = (cause: Cause.Cause<SqlError.SqlError>): boolean => {
-  const error = Cause.findErrorOption(cause)
-  return error._tag === "Some" && SqlFailure.isOfData(error.value)
 }
 
 const isUnconfirmed = (cause: Cause.Cause<StoreError>): boolean => {

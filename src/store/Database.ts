@@ -4,9 +4,10 @@
  *
  * @since 0.1.0
  */
-import { Effect, type Exit, Predicate } from "effect"
+import { Effect } from "effect"
 import type { SqlClient, SqlConnection, SqlError } from "effect/sql"
 import type { StoreError } from "../ledger/SessionStore.ts"
+import * as RunNow from "./RunNow.ts"
 import * as SqlFailure from "./SqlFailure.ts"
 
 /** @category models @since 0.1.0 */
@@ -31,28 +32,6 @@ export type Query = <Row extends object>(
  */
 export type Body<A> = (query: Query) => Effect.Effect<A, StoreError | SqlError.SqlError>
 
-/**
- * Runs one statement by itself, in the calling step. `undefined`, and nothing was done, if the connection is held, closed, or has a
- * transaction open on it, whoever began one.
- *
- * @category models
- * @since 0.1.0
- */
-export type RunNow = (
-  text: string,
-  params: ReadonlyArray<unknown>
-) => Exit.Exit<ReadonlyArray<unknown>, SqlError.SqlError> | undefined
-
-/**
- * A client of SQLite in this process.
- *
- * @category models
- * @since 0.1.0
- */
-export interface InProcessClient extends SqlClient.SqlClient {
-  readonly runNow: RunNow
-}
-
 /** @category models @since 0.1.0 */
 export interface Database {
   readonly dialect: Dialect
@@ -62,8 +41,7 @@ export interface Database {
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, StoreError>
   readonly transact: <A>(body: Body<A>) => Effect.Effect<A, StoreError>
-  /** Absent where a statement is a round trip. */
-  readonly runNow: RunNow | undefined
+  readonly runNow: RunNow.RunNow | undefined
 }
 
 /**
@@ -103,7 +81,7 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
       })
       return Effect.scoped(
         Effect.flatMap(Effect.mapError(begun, notBegun), (connection) =>
-          Effect.mapError(restore(body(queryOn(connection))), asStoreError(SqlFailure.certain)).pipe(
+          Effect.mapError(restore(body(queryOn(connection))), asStoreError).pipe(
             Effect.tap(() => Effect.mapError(control(connection, "COMMIT"), SqlFailure.uncertain)),
             Effect.onError(() => Effect.ignoreCause(end(connection)))
           )
@@ -125,7 +103,7 @@ export const make = (sql: SqlClient.SqlClient, dialect: Dialect): Database => {
       )
     },
     transact,
-    runNow: dialect === "sqlite" && isInProcess(sql) ? sql.runNow : undefined
+    runNow: RunNow.of(sql)
   }
 }
 
@@ -139,16 +117,11 @@ const notBegun = (error: SqlError.SqlError): NotBegun => ({ _tag: "NotBegun", er
 const told = (stopped: StoreError | NotBegun): StoreError =>
   stopped._tag === "NotBegun" ? SqlFailure.certain(stopped.error) : stopped
 
-const asStoreError =
-  (of: (error: SqlError.SqlError) => StoreError) =>
-  (error: StoreError | SqlError.SqlError): StoreError =>
-    error._tag === "SqlError" ? of(error) : error
+const asStoreError = (error: StoreError | SqlError.SqlError): StoreError =>
+  error._tag === "SqlError" ? SqlFailure.certain(error) : error
 
 const control = (connection: SqlConnection.Connection, statement: string) =>
   connection.execute(statement, [], undefined)
-
-const isInProcess = (sql: SqlClient.SqlClient): sql is InProcessClient =>
-  Predicate.hasProperty(sql, "runNow") && typeof sql.runNow === "function"
 
 /**
  * SQLite's transaction must be a writer from the start; PostgreSQL's must see, after a lock, what the one before it wrote.

@@ -62,13 +62,14 @@ export const uncertain = (error: SqlError.SqlError): StoreError =>
     : new StoreError({ reason: { _tag: "Unconfirmed", detail: describe(error) } })
 
 /**
- * A failure of a statement that is a transaction by itself: certain where SQLite names what stopped it before its commit was complete.
+ * A failure, not of data, of a statement that is a transaction by itself: certain where SQLite names what stopped it before its commit was
+ * complete.
  *
  * @category constructors
  * @since 0.1.0
  */
 export const ofSingle = (error: SqlError.SqlError): StoreError =>
-  isOfData(error) || stopped.has(codeOf(error) ?? "") ? certain(error) : uncertain(error)
+  stopped.has(codeOf(error) ?? "") ? certain(error) : uncertain(error)
 
 /** SQLITE_READONLY, SQLITE_CORRUPT, SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_NOTADB. */
 const stopped = new Set<string | number>([8, 11, 13, 14, 26])

@@ -7,11 +7,11 @@
  *
  * @since 0.1.0
  */
-import { Duration, Effect, Exit, Layer, Schedule, type Scope, Semaphore, Stream } from "effect"
+import { Duration, Effect, Layer, Schedule, type Scope, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
-import type { InProcessClient } from "./Database.ts"
+import * as RunNow from "./RunNow.ts"
 
 /**
  * Where the database is and how it is written. `synchronous: "FULL"` (the default) waits for the medium at every commit;
@@ -37,12 +37,12 @@ export interface Options {
  */
 export const make = (
   options: Options
-): Effect.Effect<InProcessClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> =>
+): Effect.Effect<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> =>
   Effect.gen(function* () {
     const database = yield* open(options)
     const prepare = preparing(database)
-    const run = running(prepare)
-    const connection = connect(prepare, run)
+    const read = reading(prepare)
+    const connection = connect(prepare, read)
     // A closed one says so too, so that what is begun next fails.
     const isTransaction = () => !database.isOpen || database.isTransaction
     const semaphore = yield* Semaphore.make(1)
@@ -52,17 +52,14 @@ export const make = (
       isTransaction
     })
     let isHeld = false
-    const hold = Effect.sync(() => {
-      isHeld = true
-    })
-    const letGo = Effect.sync(() => {
-      isHeld = false
-    })
-    const acquirer = Effect.tap(acquirers.acquirer, () => Effect.acquireRelease(hold, () => letGo))
+    const setHeld = (held: boolean) =>
+      Effect.sync(() => {
+        isHeld = held
+      })
+    const held = Effect.acquireRelease(setHeld(true), () => setHeld(false))
     const client = yield* SqlClient.make({
       ...acquirers,
-      acquirer,
-      transactionAcquirer: acquirer,
+      transactionAcquirer: Effect.tap(acquirers.transactionAcquirer, () => held),
       compiler: Statement.makeCompilerSqlite(),
       driver: "sqlite-node-builtin",
       // A transaction that began as a reader fails, instead of waiting, when it comes to write after another writer.
@@ -74,9 +71,15 @@ export const make = (
         ["db.namespace", options.filename]
       ]
     })
-    const runNow: InProcessClient["runNow"] = (sql, params) =>
-      isHeld || isTransaction() ? undefined : run(sql, params, false)
-    return Object.assign(client, { runNow })
+    return RunNow.offer(client, (sql, params) => {
+      if (isHeld || isTransaction()) return "not now"
+      try {
+        read(sql, params, false)
+        return "done"
+      } catch (cause) {
+        return failure("execute", cause)
+      }
+    })
   })
 
 /** @category layers @since 0.1.0 */
@@ -123,30 +126,26 @@ const writeAhead = (database: DatabaseSync): void => {
 
 type Prepare = (sql: string) => StatementSync
 
-/** Runs one statement to its end. */
-type Run = (
-  sql: string,
-  params: ReadonlyArray<unknown>,
-  asBigInts: boolean
-) => Exit.Exit<Array<Record<string, unknown>>, SqlError.SqlError>
+/** Runs one statement to its end, or throws. */
+type Read = (sql: string, params: ReadonlyArray<unknown>, asBigInts: boolean) => Array<Record<string, unknown>>
 
-const running =
-  (prepare: Prepare): Run =>
+const reading =
+  (prepare: Prepare): Read =>
   (sql, params, asBigInts) => {
-    try {
-      const statement = prepare(sql)
-      const values = params.map(encode)
-      return Exit.succeed(asBigInts ? readingBigInts(statement, values) : statement.all(...values))
-    } catch (cause) {
-      return Exit.fail(failure("execute", cause))
-    }
+    const statement = prepare(sql)
+    const values = params.map(encode)
+    return asBigInts ? readingBigInts(statement, values) : statement.all(...values)
   }
 
-const connect = (prepare: Prepare, run: Run): SqlConnection.Connection => {
+const connect = (prepare: Prepare, read: Read): SqlConnection.Connection => {
   const rows = (sql: string, params: ReadonlyArray<unknown>) =>
-    Effect.withFiber<Array<Record<string, unknown>>, SqlError.SqlError>((fiber) =>
-      run(sql, params, fiber.getRef(SqlClient.SafeIntegers))
-    )
+    Effect.withFiber<Array<Record<string, unknown>>, SqlError.SqlError>((fiber) => {
+      try {
+        return Effect.succeed(read(sql, params, fiber.getRef(SqlClient.SafeIntegers)))
+      } catch (cause) {
+        return Effect.fail(failure("execute", cause))
+      }
+    })
   const execute: SqlConnection.Connection["execute"] = (sql, params, transformRows) =>
     transformRows === undefined ? rows(sql, params) : Effect.map(rows(sql, params), transformRows)
   const values: SqlConnection.Connection["executeValues"] = (sql, params) =>

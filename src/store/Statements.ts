@@ -27,7 +27,7 @@ export interface Statements {
    * be of.
    */
   readonly commit: (query: Query, commit: Packed) => Effect.Effect<unknown, SqlError.SqlError>
-  /** The same in one statement, for a commit of few rows and no snapshot. */
+  /** The same for a commit of one row and no snapshot, by what runs its one statement. */
   readonly lone: <A>(commit: Packed, run: Run<A>) => A
   readonly insert: (query: Query, rows: Plan["rows"]) => Effect.Effect<unknown, SqlError.SqlError>
   readonly snapshot: (query: Query, id: string, snapshot: StoredSnapshot) => Effect.Effect<unknown, SqlError.SqlError>

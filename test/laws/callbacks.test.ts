@@ -1,7 +1,7 @@
 /** A host's own code that throws where it is called back: loud, and no one else's loss. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Layer, Scope, Stream } from "effect"
-import { AgentRuntime, Ids, Input, SqlSessionStore } from "../../src/index.ts"
+import { AgentRuntime, Ids, Input, SessionStore, SqlSessionStore } from "../../src/index.ts"
 import * as SqliteClient from "../../src/store/SqliteClient.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { open } from "../support/harness.ts"
@@ -58,6 +58,37 @@ describe("L-A7 a callback that throws", () => {
       assert.sameMembers(answered, ["2", "3"])
       yield* Effect.timeout(Scope.close(scope, Exit.void), "2 seconds")
       assert.deepStrictEqual(messages, ["0", "1"])
+    })
+  )
+
+  it.live("L-A7 L-C7 in the answer of a lone commit, or when its store has closed, is as loud as it was", () =>
+    Effect.gen(function* () {
+      const { messages } = yield* thrown
+      const scope = yield* Scope.make()
+      const client = SqliteClient.layer({ filename: ":memory:" })
+      const context = yield* Layer.buildWithScope(Layer.provide(SqlSessionStore.layer, client), scope)
+      const store = Context.get(context, SessionStore.SessionStore)
+      const sessionId = Ids.SessionId.make("A")
+      const { epoch } = yield* store.claim(sessionId, "agent")
+      const append = (position: number) =>
+        store.append({
+          sessionId,
+          epoch,
+          expected: position - 1,
+          entries: [{ position, sequence: null, kind: "resumed", inputId: null, body: {} }],
+          snapshot: undefined
+        })
+      calledBack(append(1), throws("answer"))
+      yield* append(2)
+      yield* Effect.forkChild(append(3), { startImmediately: true })
+      const closed = yield* Deferred.make<void>()
+      calledBack(Scope.close(scope, Exit.void), () => {
+        Deferred.doneUnsafe(closed, Effect.void)
+        throw new Error("close")
+      })
+      yield* Effect.timeout(Deferred.await(closed), "2 seconds")
+      yield* Effect.sleep(1)
+      assert.deepStrictEqual(messages, ["answer", "close"])
     })
   )
 

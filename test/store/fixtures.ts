@@ -51,7 +51,7 @@ export const using =
     Effect.provide(effect, layer, { local: true })
 
 export interface Watch {
-  /** Statements on reserved connections, in order. */
+  /** Statements on reserved connections, and those that were run by themselves, in order. */
   readonly statements: Array<string>
   /** How many of them committed. */
   commits: number

@@ -1,33 +1,32 @@
-/** Clients with something between them and the statements of their transactions. */
-import { Effect, Layer, Predicate } from "effect"
+/** Clients with something between them and the statements that a store writes by. */
+import { Cause, Effect, Exit, Layer } from "effect"
 import { SqlClient, type SqlConnection, type SqlError } from "effect/sql"
-import type { InProcessClient, RunNow } from "../../src/store/Database.ts"
+import * as RunNow from "../../src/store/RunNow.ts"
 
 type Run = ReturnType<SqlConnection.Connection["execute"]>
-
-const isInProcess = (sql: SqlClient.SqlClient): sql is InProcessClient => Predicate.hasProperty(sql, "runNow")
 
 /** The client, with its reserved connections changed, and what runs a statement by itself: without `changeNow` it has none. */
 export const changed = (
   client: Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>,
   change: (connection: SqlConnection.Connection) => SqlConnection.Connection,
-  changeNow?: (runNow: RunNow) => RunNow
+  changeNow?: (runNow: RunNow.RunNow) => RunNow.RunNow
 ) =>
   Layer.effect(
     SqlClient.SqlClient,
     Effect.map(SqlClient.SqlClient, (sql) => {
       const reserve = Effect.map(sql.reserve, change)
-      const runNow = isInProcess(sql) ? changeNow?.(sql.runNow) : undefined
-      return new Proxy(sql, {
-        get: (target, key): unknown =>
-          key === "reserve" ? reserve : key === "runNow" ? runNow : Reflect.get(target, key)
+      const own = new Proxy(sql, {
+        get: (target, key): unknown => (key === "reserve" ? reserve : Reflect.get(target, key))
       })
+      const runNow = RunNow.of(sql)
+      return runNow === undefined || changeNow === undefined ? own : RunNow.offer(own, changeNow(runNow))
     })
   ).pipe(Layer.provide(client))
 
 /**
  * The client, with `meet` in place of each statement on a reserved connection or by itself; `run` is the statement's own run, and `commits`
- * whether what was written is there for good when it has run: by a COMMIT, or by a statement outside a transaction.
+ * whether what was written is there for good when it has run: by a COMMIT, or by a statement outside a transaction. Of a statement by itself
+ * it is run in the calling step.
  */
 export const intercepted = (
   client: Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>,
@@ -52,13 +51,15 @@ export const intercepted = (
       }
     },
     (runNow) => (statement, params) => {
-      let isFree = true
+      if (runNow("SELECT 1", []) === "not now") return "not now"
       const run = Effect.suspend(() => {
-        const exit = runNow(statement, params)
-        isFree = exit !== undefined
-        return exit ?? Effect.succeed([])
+        const done = runNow(statement, params)
+        return typeof done === "string" ? Effect.succeed([]) : Effect.fail(done)
       })
       const exit = Effect.runSyncExit(meet(statement, run, true))
-      return isFree ? exit : undefined
+      if (Exit.isSuccess(exit)) return "done"
+      const error = Cause.findErrorOption(exit.cause)
+      if (error._tag === "None") throw Cause.squash(exit.cause)
+      return error.value
     }
   )
