@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { Cause, type Context, Effect, Exit, type Scheduler, type Scope } from "effect"
+import { Cause, Clock, type Context, Effect, Exit, type Scheduler, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import * as Asked from "../ledger/Asked.ts"
 import { type Append, StoreError } from "../ledger/SessionStore.ts"
@@ -18,8 +18,8 @@ import * as Statements from "./Statements.ts"
 /** Commits of one transaction, at most. */
 const groupLimit = 1024
 
-/** Milliseconds into a turn after which no other group begins in it. */
-const turnLimit = 4
+/** Nanoseconds into a turn after which no other group begins in it: four milliseconds. */
+const turnLimit = 4_000_000n
 
 interface Waiting extends CommitGroup.Packed {
   readonly answer: (exit: Exit.Exit<void, StoreError>) => void
@@ -36,8 +36,9 @@ export const make = (
   database: Database
 ): Effect.Effect<(commit: Append) => Effect.Effect<void, StoreError>, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const clock = yield* Clock.Clock
     const writer = yield* Effect.withFiber(({ context, currentDispatcher }) =>
-      Effect.succeed(new Writer(writing(database), context, currentDispatcher))
+      Effect.succeed(new Writer(writing(database), context, currentDispatcher, clock))
     )
     yield* Effect.addFinalizer(() => writer.close)
     return (commit) => {
@@ -60,17 +61,24 @@ class Writer {
   readonly #write: Write
   readonly #context: Context.Context<never>
   readonly #dispatcher: Scheduler.SchedulerDispatcher
+  readonly #clock: Clock.Clock
   #waiting: Array<Waiting> = []
   #busy = false
   #closed = false
   /** Until when a group may follow in this turn. */
-  #until = 0
+  #until = 0n
   #idle: (() => void) | undefined
 
-  constructor(write: Write, context: Context.Context<never>, dispatcher: Scheduler.SchedulerDispatcher) {
+  constructor(
+    write: Write,
+    context: Context.Context<never>,
+    dispatcher: Scheduler.SchedulerDispatcher,
+    clock: Clock.Clock
+  ) {
     this.#write = write
     this.#context = context
     this.#dispatcher = dispatcher
+    this.#clock = clock
   }
 
   /** Whether the commit was handed over: not once the writer is closed. */
@@ -95,9 +103,9 @@ class Writer {
   #next(follows: boolean): void {
     this.#busy = this.#waiting.length > 0
     if (!this.#busy) return tell(() => this.#idle?.())
-    if (follows && performance.now() < this.#until) return queueMicrotask(() => this.#round())
+    if (follows && this.#clock.monotonicTimeNanosUnsafe() < this.#until) return queueMicrotask(() => this.#round())
     this.#dispatcher.scheduleTask(() => {
-      this.#until = performance.now() + turnLimit
+      this.#until = this.#clock.monotonicTimeNanosUnsafe() + turnLimit
       this.#round()
     }, 0)
   }

@@ -1,9 +1,8 @@
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { truncateSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { vi } from "vitest"
 import {
   layerMemory,
   SessionStore,
@@ -231,13 +230,13 @@ describe("commits that are handed in together", () => {
 
   it.live("one after the other leave the thread to others when they had it for some time", () =>
     Effect.gen(function* () {
-      const store = yield* SessionStore
+      let millis = 0
+      const clock = Object.create(yield* Clock.Clock, {
+        monotonicTimeNanosUnsafe: { value: () => BigInt(millis) * 1_000_000n }
+      })
+      const context = yield* Effect.provideService(Layer.build(sqlite(":memory:")), Clock.Clock, clock)
+      const store = Context.get(context, SessionStore)
       const { epoch } = yield* store.claim(id, "agent")
-      let time = 0
-      yield* Effect.acquireRelease(
-        Effect.sync(() => vi.spyOn(performance, "now").mockImplementation(() => time)),
-        (clock) => Effect.sync(() => clock.mockRestore())
-      )
       const count = 100
       let turns = 0
       let waiting: NodeJS.Immediate | undefined
@@ -248,12 +247,12 @@ describe("commits that are handed in together", () => {
       turn()
       for (let position = 1; position <= count; position++) {
         yield* store.append(commit(id, epoch, position))
-        time++
+        millis++
       }
       clearImmediate(waiting)
       assert.isAtLeast(turns, count / 5)
       assert.isAtMost(turns, count / 2)
-    }).pipe(Effect.scoped, using(sqlite(":memory:")))
+    })
   )
 
   it.live("are written alone when one of them cannot be", () =>
